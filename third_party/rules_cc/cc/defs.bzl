@@ -1,0 +1,11 @@
+"""Re-exports of Bazel's own C++ rules: Debian's bazel-rules-cc does not load in Bazel 4.2.3."""
+
+cc_binary = native.cc_binary
+cc_import = native.cc_import
+cc_library = native.cc_library
+cc_proto_library = native.cc_proto_library
+cc_test = native.cc_test
+cc_toolchain = native.cc_toolchain
+cc_toolchain_suite = native.cc_toolchain_suite
+objc_import = native.objc_import
+objc_library = native.objc_library
