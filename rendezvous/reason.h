@@ -1,0 +1,53 @@
+#ifndef MUSTER_RENDEZVOUS_REASON_H_
+#define MUSTER_RENDEZVOUS_REASON_H_
+
+#include <cstdint>
+#include <string>
+
+namespace muster {
+
+// Why a decision was taken. The name is the metric label; Sentence() is the log line, the status line and the report.
+enum class ReasonCode {
+  kNothingYet,          // no node has come
+  kWaitingForNodes,     // a of b nodes
+  kLastCall,            // a nodes are in, up to b may come
+  kBackingOff,          // a quick failures in a row, b milliseconds
+  kRecovering,          // a of b members of the running generation are back
+  kGenerationStarted,   // generation a of b nodes
+  kNodeJoined,          // subject: node
+  kNodeReplaced,        // subject: node; a newer incarnation
+  kNodeLeft,            // subject: node; detail: why
+  kNodeLostStream,      // subject: node; its connection broke
+  kNodeLostSilence,     // subject: node; silent for a milliseconds
+  kWorkerFailed,        // subject: node; a = rank; detail: exit status
+  kNewcomer,            // subject: node; a generation ends to take it in
+  kStopping,            // a of b members have stopped
+  kJobSucceeded,
+  kJobFailedBudget,     // a restarts used of b; detail: the last failure
+  kJobFailedFatal,      // detail: the failure that no restart can mend
+  kJobFailedJoinTimeout,  // a of b nodes after detail
+  kJobStopped,          // subject: who
+  kRejectedSettings,    // subject: node; detail: difference
+  kRejectedRank,        // subject: node; a = the rank that is taken; detail: by whom
+  kAddressGuessed,      // subject: node; detail: chosen address and why it is a guess
+};
+
+struct Reason {
+  ReasonCode code = ReasonCode::kNothingYet;
+  std::string subject;
+  int64_t a = 0;
+  int64_t b = 0;
+  std::string detail;
+
+  bool operator==(const Reason&) const = default;
+};
+
+// snake_case name of the code: "waiting_for_nodes".
+const char* Label(ReasonCode code);
+
+// One sentence for people: "waiting for nodes: 1 of 2 are here".
+std::string Sentence(const Reason& reason);
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_REASON_H_
