@@ -1,34 +1,53 @@
-"""@libtorch: the C++ half of the PyPI wheel torch 2.11.0, found and never downloaded.
-MUSTER_LIBTORCH names a site-packages folder; without it .deps/libtorch (tools/get_libtorch.sh) is used.
-Where neither exists the targets are marked incompatible, so `bazel build //...` skips all that needs torch.
+"""@libtorch: LibTorch as it lies on this machine. Nothing is fetched here; tools/get_libtorch does that.
+
+It is looked for in $MUSTER_LIBTORCH (a site-packages folder that holds torch/ and nvidia/), else in .deps/libtorch.
+If it is in neither, every target that needs it is incompatible: a build of //... leaves those out and goes on.
 """
+
+# Below torch/include there are also the wheel's own google/protobuf and fmt, which would win over Debian's.
+_TORCH_HEADERS = ["ATen", "c10", "torch"]
+
+_NVIDIA_HEADERS = ["cu13", "nccl"]
+
+_NCCL_COMPONENT_NEEDS = [
+    "torch/lib/libtorch_cuda.so",
+    "nvidia/nccl/include/nccl.h",
+    "nvidia/cu13/include/crt/host_config.h",
+    "nvidia/cu13/include/cublas_v2.h",
+]
+
+def _site(ctx):
+    named = ctx.os.environ.get("MUSTER_LIBTORCH", "")
+    return named or str(ctx.path(Label("//:WORKSPACE")).dirname) + "/.deps/libtorch"
+
+def _torch_version(ctx, site):
+    for line in ctx.read(ctx.path(site + "/torch/version.py")).splitlines():
+        if line.startswith("__version__"):
+            return line.split("=")[1].strip(" '\"")
+    fail("%s/torch/version.py names no version: this is not an unpacked torch wheel" % site)
+
 def _libtorch_impl(ctx):
-    site = ctx.os.environ.get("MUSTER_LIBTORCH", "")
-    if not site:
-        site = str(ctx.path(Label("//:WORKSPACE")).dirname) + "/.deps/libtorch"
+    site = _site(ctx)
     if not ctx.path(site + "/torch/lib/libtorch_cpu.so").exists:
         # buildifier: disable=print
-        print("no LibTorch in %s: run tools/get_libtorch.sh or set MUSTER_LIBTORCH; torch targets are skipped" % site)
-        ctx.file("BUILD", ctx.read(Label("//third_party/libtorch:absent.BUILD")))
+        print("LibTorch is not in %s; what needs it is left out (tools/get_libtorch fetches it)" % site)
+        ctx.symlink(Label("//third_party/libtorch:absent.BUILD"), "BUILD")
         return
-    # Never the whole include folder: it also holds protobuf 3.13 and fmt 12, which would shadow Debian's.
-    for name in ["ATen", "c10", "torch"]:
-        ctx.symlink(site + "/torch/include/" + name, "torch/include/" + name)
-    nvidia = [name for name in ["cu13", "nccl"] if ctx.path(site + "/nvidia/" + name + "/include").exists]
-    for name in nvidia:
-        ctx.symlink(site + "/nvidia/" + name + "/include", "nvidia/" + name + "/include")
-    version = ctx.read(ctx.path(site + "/torch/version.py")).split("__version__ = '")[1].split("'")[0]
-    nccl_needs = ["torch/lib/libtorch_cuda.so", "nvidia/nccl/include/nccl.h", "nvidia/cu13/include/crt/host_config.h"]
-    can_nccl = all([ctx.path(site + "/" + name).exists for name in nccl_needs])
+    for name in _TORCH_HEADERS:
+        ctx.symlink(site + "/torch/include/" + name, "include/" + name)
+    for name in _NVIDIA_HEADERS:
+        if ctx.path("%s/nvidia/%s/include" % (site, name)).exists:
+            ctx.symlink("%s/nvidia/%s/include" % (site, name), "nvidia/" + name)
+    missing = [path for path in _NCCL_COMPONENT_NEEDS if not ctx.path(site + "/" + path).exists]
     ctx.template("BUILD", Label("//third_party/libtorch:present.BUILD"), {
-        "{SITE}": site,
-        "{VERSION}": version,
-        "{NVIDIA_INCLUDES}": repr(["nvidia/%s/include" % name for name in nvidia]),
-        "{NCCL_PLATFORMS}": "[]" if can_nccl else '["@platforms//:incompatible"]',
+        "{LIB}": site + "/torch/lib",
+        "{NCCL_ONLY_IF}": '["@platforms//:incompatible"]' if missing else "[]",
+        "{VERSION}": _torch_version(ctx, site),
     })
+
 libtorch_repository = repository_rule(
     implementation = _libtorch_impl,
-    # The stamp is set by .deps/libtorch.bazelrc and changes whenever tools/get_libtorch.sh ran.
+    # The stamp comes from .deps/libtorch.bazelrc and is new after each fetch, so that a running server looks again.
     environ = ["MUSTER_LIBTORCH", "MUSTER_LIBTORCH_STAMP"],
     local = True,
 )

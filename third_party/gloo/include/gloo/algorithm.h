@@ -1,0 +1,3 @@
+#pragma once
+
+// Included by ProcessGroupGloo.hpp, which uses nothing of it.
