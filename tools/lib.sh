@@ -1,0 +1,29 @@
+# Shared by the scripts of this folder: sourced, never run.
+#
+# Exit codes, as in sysexits.h:
+#   69  something outside is missing: no registry, no package of that name
+#   74  no space left, or the disk cannot be written
+#   77  not allowed: neither root nor sudo without a password
+readonly EX_UNAVAILABLE=69 EX_IOERR=74 EX_NOPERM=77
+
+# fail CODE MESSAGE...: one line on stderr, then the end.
+fail() {
+  local code="$1"
+  shift
+  echo "${0##*/}: $*" >&2
+  exit "$code"
+}
+
+# fail_from_log LOG WHAT: says in one line why the step that wrote LOG did not work.
+fail_from_log() {
+  local log="$1" what="$2"
+  if grep -qiE 'no space left|not have enough free space|disk quota exceeded' "$log"; then
+    fail $EX_IOERR "$what: the disk is full: $(df -h --output=target,avail "$root" | tail -1 |
+      awk '{ print $2 " free on " $1 }'); free some space and run this again"
+  fi
+  if grep -qiE 'permission denied|read-only file system|are you root' "$log"; then
+    fail $EX_NOPERM "$what: not allowed: $(grep -iE 'permission denied|read-only|are you root' "$log" | head -1)"
+  fi
+  fail $EX_UNAVAILABLE "$what: $(grep -iE '^(E:|error:)' "$log" | head -1 | cut -c1-200 |
+    grep . || echo 'the package registry cannot be reached') (is there a network? whole output: $log)"
+}
