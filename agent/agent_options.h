@@ -1,0 +1,81 @@
+#ifndef MUSTER_AGENT_AGENT_OPTIONS_H_
+#define MUSTER_AGENT_AGENT_OPTIONS_H_
+
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "rendezvous/settings.h"
+
+namespace muster {
+
+// torchrun's redirect and tee values: a bit set of streams.
+enum class Streams { kNone = 0, kStdout = 1, kStderr = 2, kBoth = 3 };
+
+inline bool HasStdout(Streams s) { return (static_cast<int>(s) & 1) != 0; }
+inline bool HasStderr(Streams s) { return (static_cast<int>(s) & 2) != 0; }
+
+// A value for every local rank, with exceptions: "3", or "0:1,1:2" (unlisted ranks: none).
+struct StreamsByRank {
+  Streams otherwise = Streams::kNone;
+  std::map<int, Streams> by_local_rank;
+
+  Streams For(int local_rank) const {
+    auto it = by_local_rank.find(local_rank);
+    return it == by_local_rank.end() ? otherwise : it->second;
+  }
+};
+
+// Where the workers' output goes. All empty: plain pass-through.
+struct LogOptions {
+  std::string log_dir;  // "" = none asked for: a private directory for error files, removed on success
+  StreamsByRank redirects;
+  StreamsByRank tee;  // implies redirect of the same stream
+  std::string prefix_template = "[${role_name}${local_rank}]:";  // of tee'd lines; a blank follows it
+  std::vector<int> local_ranks_filter;  // whose output reaches the console; empty = all
+  std::vector<std::string> duplicate_stdout_filters;
+  std::vector<std::string> duplicate_stderr_filters;
+};
+
+enum class StdinMode { kInherit, kNone, kOneRank };
+
+// Everything the agent of one node is told by the command line. Plain values, validated by launcher/plan.h.
+struct AgentOptions {
+  // Who.
+  std::string job_id = "none";
+  std::string node_id;
+  std::string role = "default";
+  int slots = 1;  // workers on this node
+
+  // With whom.
+  JobSettings settings;
+  std::string endpoint_host;  // empty in single-node jobs
+  int endpoint_port = 0;
+  int fixed_group_rank = -1;      // static mode: --node-rank
+  std::string fixed_master_addr;  // static mode
+  int fixed_master_port = 0;
+  std::string local_addr;         // --local-addr
+  std::string topology_key;
+
+  // What.
+  std::vector<std::string> argv;  // of a worker, resolved: argv[0] is a path that can be executed
+  LogOptions log;
+  StdinMode stdin_mode = StdinMode::kInherit;
+  int stdin_local_rank = 0;
+  bool virtual_local_rank = false;
+
+  // How it stops.
+  Duration stop_grace = std::chrono::seconds(30);          // TERM to KILL
+  Duration orphan_grace = std::chrono::milliseconds(500);  // the same for processes whose worker or agent is gone
+  std::vector<int> signals_to_handle = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};  // forward, then shut down
+  std::vector<int> signals_to_forward = {SIGUSR1, SIGUSR2};                 // forward, go on
+
+  bool single_node() const { return settings.nodes_max == 1 && endpoint_host.empty(); }
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_AGENT_AGENT_OPTIONS_H_

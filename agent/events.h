@@ -1,0 +1,138 @@
+#ifndef MUSTER_AGENT_EVENTS_H_
+#define MUSTER_AGENT_EVENTS_H_
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "rendezvous/messages.h"
+
+// What the supervisor machine (agent/supervisor_machine.h) is told and what it orders. Plain values.
+
+namespace muster {
+
+// ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+// The node is ready to join. Comes first, once.
+struct Begin {};
+
+// A port was set aside for the next generation's store (answer to ReservePort). 0: none to be had, `problem` says why.
+struct PortReserved {
+  int port = 0;
+  std::string problem;
+};
+
+struct FromMaster {
+  MasterMessage message;
+};
+
+// The stream to the master ended. `unreachable`: it never carried a message.
+struct MasterLost {
+  bool unreachable = false;
+  std::string detail;
+};
+
+// After FinishRendezvous: the job needs nothing of this node any more.
+struct RendezvousDone {};
+
+struct WorkerSpawned {
+  int local_rank = 0;
+  int pid = 0;
+};
+
+// The worker could not be started. `exit_code`: 127 not found, 126 cannot be executed, 71 no process to be had.
+struct SpawnFailed {
+  int local_rank = 0;
+  int exit_code = 0;
+  std::string problem;
+};
+
+// Reaped. `tree_empty`: nothing that the warden started, nor a descendant of it, is alive any more.
+struct WorkerExited {
+  int local_rank = 0;
+  ExitStatus status;
+  bool tree_empty = false;
+};
+
+// The last descendant is gone.
+struct TreeEmptied {};
+
+// A line from a worker's socket.
+struct WorkerSaid {
+  int local_rank = 0;
+  std::string key;
+  std::string value;
+};
+
+// To the launcher. `forward_only`: one of --signals-to-forward. `sender_pid` 0: the kernel or a terminal.
+struct SignalReceived {
+  int signal = 0;
+  int sender_pid = 0;
+  bool forward_only = false;
+};
+
+// The warden died; the kernel has killed its workers and the shell has swept the rest.
+struct WardenLost {};
+
+// The moment that NextDeadline() named.
+struct TimeCame {};
+
+using SupervisorEvent =
+    std::variant<Begin, PortReserved, FromMaster, MasterLost, RendezvousDone, WorkerSpawned,
+                 SpawnFailed, WorkerExited, TreeEmptied, WorkerSaid, SignalReceived, WardenLost,
+                 TimeCame>;
+
+// ── Effects, to be performed in order ────────────────────────────────────────────────────────────────────────────────
+
+struct ReservePort {};  // answered by PortReserved
+struct OpenStream {};   // to the master
+struct SendToMaster {
+  AgentMessage message;
+};
+struct FinishRendezvous {};  // acknowledge the verdict
+
+// Start every local rank of the assignment; each is answered by WorkerSpawned or SpawnFailed.
+struct StartWorkers {
+  Assignment assignment;
+};
+
+// To every descendant of the warden (a SIGCONT follows a signal that ends a process, so that a stopped one sees it).
+struct SignalTree {
+  int signal = 0;
+};
+
+// To the worker processes themselves, not to their descendants.
+struct SignalWorkers {
+  int signal = 0;
+};
+
+// One datagram to each worker that is connected to its socket.
+struct TellWorkers {
+  std::string text;
+};
+
+// The workers of the generation have ended: their sockets and pipes can go.
+struct CloseGeneration {};
+
+enum class NoteLevel { kDebug, kInfo, kWarning, kError };
+
+// A line for the log.
+struct Note {
+  NoteLevel level = NoteLevel::kInfo;
+  std::string text;
+};
+
+// The agent's work is over; the process exits with `exit_code`. Always the last effect.
+struct End {
+  int exit_code = 0;
+};
+
+using SupervisorEffect =
+    std::variant<ReservePort, OpenStream, SendToMaster, FinishRendezvous, StartWorkers, SignalTree,
+                 SignalWorkers, TellWorkers, CloseGeneration, Note, End>;
+using SupervisorEffects = std::vector<SupervisorEffect>;
+
+}  // namespace muster
+
+#endif  // MUSTER_AGENT_EVENTS_H_

@@ -1,0 +1,59 @@
+#include "base/event_loop.h"
+
+#include <sys/epoll.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+namespace muster {
+
+EventLoop::EventLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (!epoll_.valid()) abort();
+}
+
+void EventLoop::Watch(int fd, uint32_t events, std::function<void(uint32_t)> on_ready) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  const bool known = callbacks_.count(fd) > 0;
+  if (epoll_ctl(epoll_.get(), known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) != 0) abort();
+  callbacks_[fd] = std::make_shared<std::function<void(uint32_t)>>(std::move(on_ready));
+}
+
+void EventLoop::Unwatch(int fd) {
+  if (callbacks_.erase(fd) > 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+void EventLoop::RunOnce(Time deadline) {
+  timespec timeout{};
+  timespec* wait = nullptr;
+  if (deadline != kNever) {
+    const Duration left = std::max(deadline - Now(), Duration::zero());
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+    timeout.tv_sec = seconds.count();
+    timeout.tv_nsec = (left - seconds).count();
+    wait = &timeout;
+  }
+  std::array<epoll_event, 64> ready;
+  const int count =
+      epoll_pwait2(epoll_.get(), ready.data(), static_cast<int>(ready.size()), wait, nullptr);
+  for (int i = 0; i < count; ++i) {
+    // An earlier callback of this round may have removed this one.
+    auto it = callbacks_.find(ready[i].data.fd);
+    if (it == callbacks_.end()) continue;
+    const auto callback = it->second;
+    (*callback)(ready[i].events);
+  }
+}
+
+Time EventLoop::Now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return Time(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
+
+}  // namespace muster
