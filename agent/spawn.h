@@ -1,0 +1,35 @@
+#ifndef MUSTER_AGENT_SPAWN_H_
+#define MUSTER_AGENT_SPAWN_H_
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace muster {
+
+// What a worker starts from, taken before the warden changes its own: signal mask, and which of the
+// signals that the warden ignores were ignored already (nohup).
+struct SignalState {
+  sigset_t mask;
+  std::vector<int> ignored_by_warden;  // to be set back to their default in a worker
+
+  static SignalState TakeAndIgnore(const std::vector<int>& signals);
+};
+
+struct SpawnResult {
+  int pid = 0;          // 0: no process could be made
+  int error = 0;        // errno
+  bool forked = false;  // the process existed and could not execute the program
+};
+
+// Starts argv[0] in a session of its own that dies with the calling thread (PR_SET_PDEATHSIG), with
+// `env` replacing variables of our environment, and `fds` as its descriptors 3 - fds.size() ... 2.
+// Only for a process with one thread.
+SpawnResult SpawnWorker(const std::vector<std::string>& argv, const std::vector<std::string>& env,
+                        const std::vector<UniqueFd>& fds, const SignalState& signals);
+
+}  // namespace muster
+
+#endif  // MUSTER_AGENT_SPAWN_H_

@@ -1,0 +1,120 @@
+#include "agent/warden_channel.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "agent/warden_protocol.h"
+
+namespace muster {
+namespace {
+
+// The kernel never merges two control messages into one recvmsg, so this is more than one frame can
+// bring.
+constexpr size_t kFdsPerFrame = 8;
+
+}  // namespace
+
+WardenChannel::WardenChannel(UniqueFd socket) : socket_(std::move(socket)) {}
+
+void WardenChannel::Send(std::string frame, const std::vector<int>& fds) {
+  Outgoing out{std::move(frame), 0, {}};
+  for (int fd : fds) out.fds.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  outbox_.push_back(std::move(out));
+  Flush();
+}
+
+void WardenChannel::Flush() {
+  while (!outbox_.empty() && SendSome(outbox_.front())) {
+    if (outbox_.front().sent == outbox_.front().bytes.size()) outbox_.pop_front();
+  }
+}
+
+bool WardenChannel::SendSome(Outgoing& out) {
+  iovec piece{out.bytes.data() + out.sent, out.bytes.size() - out.sent};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kFdsPerFrame)> control{};
+  if (out.sent == 0 && !out.fds.empty()) {
+    const size_t size = sizeof(int) * out.fds.size();
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(size);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(size);
+    for (size_t i = 0; i < out.fds.size(); ++i) {
+      const int fd = out.fds[i].get();
+      memcpy(CMSG_DATA(header) + i * sizeof(int), &fd, sizeof(fd));
+    }
+  }
+  ssize_t sent = 0;
+  do {
+    sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0) {
+    // A broken peer is noticed by Fill(); what was meant for it is of no use any more.
+    if (errno != EAGAIN && errno != EWOULDBLOCK) outbox_.clear();
+    return false;
+  }
+  out.sent += static_cast<size_t>(sent);
+  return true;
+}
+
+bool WardenChannel::Fill() {
+  std::array<char, 64 << 10> buffer;
+  while (true) {
+    iovec piece{buffer.data(), buffer.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kFdsPerFrame)> control{};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+         header = CMSG_NXTHDR(&message, header)) {
+      if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+      const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (size_t i = 0; i < count; ++i) {
+        int fd = -1;
+        memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));
+        fds_.emplace_back(fd);
+      }
+    }
+    if (got == 0) return false;
+    inbox_.append(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+std::optional<std::string> WardenChannel::NextFrame() {
+  const std::string_view unread = std::string_view(inbox_).substr(inbox_read_);
+  const size_t length = FrameLength(unread);
+  if (length == 0 || unread.size() < length) {
+    inbox_.erase(0, inbox_read_);
+    inbox_read_ = 0;
+    return std::nullopt;
+  }
+  inbox_read_ += length;
+  return std::string(unread.substr(0, length));
+}
+
+std::optional<std::vector<UniqueFd>> WardenChannel::TakeFds(size_t count) {
+  if (fds_.size() < count) return std::nullopt;
+  std::vector<UniqueFd> taken;
+  for (size_t i = 0; i < count; ++i) {
+    taken.push_back(std::move(fds_.front()));
+    fds_.pop_front();
+  }
+  return taken;
+}
+
+}  // namespace muster

@@ -1,0 +1,61 @@
+#ifndef MUSTER_AGENT_WARDEN_CHANNEL_H_
+#define MUSTER_AGENT_WARDEN_CHANNEL_H_
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace muster {
+
+// One end of the stream socket between agent and warden: whole frames (agent/warden_protocol.h)
+// with descriptors. Never blocks: what the socket does not take stays queued until Flush().
+// Single-threaded.
+class WardenChannel {
+ public:
+  // `socket`: a connected AF_UNIX stream socket.
+  explicit WardenChannel(UniqueFd socket);
+
+  int fd() const { return socket_.get(); }
+
+  // Queues a frame and sends what the socket takes. `fds` go with it; they stay the caller's
+  // (duplicates are queued).
+  void Send(std::string frame, const std::vector<int>& fds = {});
+
+  // Sends more of what is queued. Call when the socket is writable and wants_write().
+  void Flush();
+  bool wants_write() const { return !outbox_.empty(); }
+
+  // Reads what has arrived, without waiting. False when the peer is gone (frames read before are
+  // still handed out).
+  bool Fill();
+
+  // The next whole frame, if there is one.
+  std::optional<std::string> NextFrame();
+
+  // The descriptors that came with the frames, in order. Nothing when fewer than `count` are there:
+  // a broken peer.
+  std::optional<std::vector<UniqueFd>> TakeFds(size_t count);
+
+ private:
+  struct Outgoing {
+    std::string bytes;
+    size_t sent = 0;
+    std::vector<UniqueFd> fds;
+  };
+
+  // False when the socket takes no more now or is broken.
+  bool SendSome(Outgoing& out);
+
+  UniqueFd socket_;
+  std::deque<Outgoing> outbox_;
+  std::string inbox_;
+  size_t inbox_read_ = 0;
+  std::deque<UniqueFd> fds_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_AGENT_WARDEN_CHANNEL_H_

@@ -1,0 +1,90 @@
+#include "agent/warden_host.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "agent/process_tree.h"
+
+namespace muster {
+namespace {
+
+UniqueFd OpenPidfd(int pid) { return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
+
+}  // namespace
+
+WardenHost::WardenHost(EventLoop& loop, WardenProcess warden,
+                       std::function<void(const WardenAnswer&)> on_answer,
+                       std::function<void()> on_lost)
+    : loop_(loop),
+      pid_(warden.pid),
+      death_(OpenPidfd(warden.pid)),
+      channel_(std::move(warden.socket)),
+      on_answer_(std::move(on_answer)),
+      on_lost_(std::move(on_lost)) {
+  Watch();
+}
+
+WardenHost::~WardenHost() {
+  if (lost_) return;
+  loop_.Unwatch(channel_.fd());
+  channel_ = WardenChannel(UniqueFd());
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void WardenHost::Watch() {
+  uint32_t events = EPOLLIN;
+  if (channel_.wants_write()) events |= EPOLLOUT;
+  loop_.Watch(channel_.fd(), events, [this](uint32_t) { OnReady(); });
+}
+
+void WardenHost::Send(const WardenRequest& request, const std::vector<int>& fds) {
+  if (lost_) return;
+  channel_.Send(Encode(request), fds);
+  if (channel_.wants_write()) Watch();
+}
+
+void WardenHost::Spawn(SpawnRequest request, const std::vector<int>& fds) {
+  request.fd_count = static_cast<uint8_t>(fds.size());
+  Send(std::move(request), fds);
+}
+
+void WardenHost::Signal(const SignalRequest& request) { Send(request); }
+
+void WardenHost::SetLastWill(const std::vector<std::string>& argv) { Send(LastWillRequest{argv}); }
+
+void WardenHost::OnReady() {
+  const bool was_writing = channel_.wants_write();
+  channel_.Flush();
+  const bool alive = channel_.Fill();
+  while (const std::optional<std::string> frame = channel_.NextFrame()) {
+    if (const std::optional<WardenAnswer> answer = DecodeAnswer(*frame)) on_answer_(*answer);
+  }
+  if (!alive) {
+    lost_ = true;
+    loop_.Unwatch(channel_.fd());
+    SweepAfterWarden();
+    on_lost_();
+    return;
+  }
+  if (was_writing != channel_.wants_write()) Watch();
+}
+
+void WardenHost::SweepAfterWarden() {
+  kill(pid_, SIGKILL);  // it may only have closed its socket
+  while (true) {
+    SignalDescendants(SIGKILL);
+    // Blocks only on what has been sent SIGKILL; each death may bring an orphan to be killed in the
+    // next round.
+    if (waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
+  }
+}
+
+}  // namespace muster
