@@ -17,7 +17,7 @@ fail() {
 # fail_from_log LOG WHAT: says in one line why the step that wrote LOG did not work.
 fail_from_log() {
   local log="$1" what="$2"
-  if grep -qiE 'no space left|not have enough free space|disk quota exceeded' "$log"; then
+  if grep -qiE 'no space left|have enough free space|disk quota exceeded' "$log"; then
     fail $EX_IOERR "$what: the disk is full: $(df -h --output=target,avail "$root" | tail -1 |
       awk '{ print $2 " free on " $1 }'); free some space and run this again"
   fi
