@@ -42,6 +42,13 @@ struct LogOptions {
 
 enum class StdinMode { kInherit, kNone, kOneRank };
 
+// Whether this node may host the master: found out by binding the endpoint, or settled by
+// `is_host` of --rdzv-conf.
+enum class HostMaster { kAuto, kYes, kNo };
+
+// The least important lines that are printed.
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
 // Everything the agent of one node is told by the command line. Plain values, validated by launcher/plan.h.
 struct AgentOptions {
   // Who.
@@ -59,6 +66,8 @@ struct AgentOptions {
   int fixed_master_port = 0;
   std::string local_addr;         // --local-addr
   std::string topology_key;
+  HostMaster host_master = HostMaster::kAuto;
+  int node_lock_fd = -1;  // keeps node_id ours while a copy of it is open: the warden holds one too
 
   // What.
   std::vector<std::string> argv;  // of a worker, resolved: argv[0] is a path that can be executed
@@ -66,12 +75,15 @@ struct AgentOptions {
   StdinMode stdin_mode = StdinMode::kInherit;
   int stdin_local_rank = 0;
   bool virtual_local_rank = false;
+  std::map<std::string, std::string> extra_env;  // of every worker, besides torchrun's variables
 
   // How it stops.
   Duration stop_grace = std::chrono::seconds(30);          // TERM to KILL
   Duration orphan_grace = std::chrono::milliseconds(500);  // the same for processes whose worker or agent is gone
   std::vector<int> signals_to_handle = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};  // forward, then shut down
   std::vector<int> signals_to_forward = {SIGUSR1, SIGUSR2};                 // forward, go on
+
+  LogLevel log_level = LogLevel::kWarning;
 
   bool single_node() const { return settings.nodes_max == 1 && endpoint_host.empty(); }
 };
