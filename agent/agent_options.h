@@ -46,9 +46,6 @@ enum class StdinMode { kInherit, kNone, kOneRank };
 // `is_host` of --rdzv-conf.
 enum class HostMaster { kAuto, kYes, kNo };
 
-// The least important lines that are printed.
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
-
 // Everything the agent of one node is told by the command line. Plain values, validated by launcher/plan.h.
 struct AgentOptions {
   // Who.
@@ -82,8 +79,6 @@ struct AgentOptions {
   Duration orphan_grace = std::chrono::milliseconds(500);  // the same for processes whose worker or agent is gone
   std::vector<int> signals_to_handle = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};  // forward, then shut down
   std::vector<int> signals_to_forward = {SIGUSR1, SIGUSR2};                 // forward, go on
-
-  LogLevel log_level = LogLevel::kWarning;
 
   bool single_node() const { return settings.nodes_max == 1 && endpoint_host.empty(); }
 };
