@@ -34,7 +34,7 @@ struct LogOptions {
   std::string log_dir;  // "" = none asked for: a private directory for error files, removed on success
   StreamsByRank redirects;
   StreamsByRank tee;  // implies redirect of the same stream
-  std::string prefix_template = "[${role_name}${local_rank}]:";  // of tee'd lines; a blank follows it
+  std::string prefix_template = "[${role_name}${local_rank}]:";  // before each line of a tee'd stream
   std::vector<int> local_ranks_filter;  // whose output reaches the console; empty = all
   std::vector<std::string> duplicate_stdout_filters;
   std::vector<std::string> duplicate_stderr_filters;

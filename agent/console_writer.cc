@@ -1,0 +1,1 @@
+#include "agent/console_writer.h"

@@ -1,0 +1,1 @@
+#include "agent/error_file.h"

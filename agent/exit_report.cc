@@ -1,0 +1,1 @@
+#include "agent/exit_report.h"

@@ -1,0 +1,75 @@
+#ifndef MUSTER_AGENT_EXIT_REPORT_H_
+#define MUSTER_AGENT_EXIT_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "base/time.h"
+
+namespace muster {
+
+// A worker that ended badly by itself.
+struct FailedWorker {
+  std::string node;
+  std::string host;
+  int rank = 0;
+  int local_rank = 0;
+  int pid = 0;  // 0: it never started
+  ExitStatus status;
+  std::string time;  // wall clock of its end, as it shall be shown; may be empty
+  std::string
+      message;  // from its error file, its socket, or why it could not be started; may be empty
+  std::string stderr_tail;  // last lines, where they are known
+  std::string log_path;     // of its stderr; may be empty
+  std::string error_file;   // may be empty
+};
+
+// A worker that the launcher stopped because of a failure elsewhere.
+struct StoppedWorker {
+  int rank = 0;
+  int local_rank = 0;
+  int pid = 0;
+  ExitStatus status;
+  Duration after{};     // from the first signal to its end
+  bool killed = false;  // SIGTERM did not do, SIGKILL did
+};
+
+// Why a job ended badly, as one node knows it.
+struct ExitReport {
+  std::string program;  // of the workers
+  std::string job_id;
+  int64_t generation = 0;
+  int restarts_used = 0;
+  int restarts_max = 0;
+  int exit_code = 0;  // of the launcher
+
+  std::vector<FailedWorker>
+      failures;  // of this node, in the order they were seen: the first is the root cause here
+  std::vector<StoppedWorker> stopped;
+
+  // The job's root cause where it lies on another node (Verdict); empty where it is failures[0].
+  std::string cause_elsewhere;
+  std::string failed_node;
+  int failed_rank = -1;
+
+  std::string log_root;  // directory of the run's logs; may be empty
+};
+
+// The block for stderr at the end of a failed job: root cause, other failures, stopped workers,
+// with a final line break. No control bytes from outside are left in it. Lines have at most 100
+// columns; longer text of workers is wrapped (messages) or cut with '…' (stderr lines); only a path
+// or program name is never cut. At most 30 lines of stderr and 16 workers of each list. Pure.
+std::string ExitReportText(const ExitReport& report);
+
+// The short form for each restart, without a line break, one line of any length up to 300 bytes:
+// "rank 2 (local rank 0, pid 812, node gpu7) failed: signal 9 (SIGKILL): message".
+std::string FailureLine(const FailedWorker& failure);
+
+// What commonly lies behind such an end ("often the kernel's out-of-memory killer …"), or "".
+std::string FailureHint(const ExitStatus& status);
+
+}  // namespace muster
+
+#endif  // MUSTER_AGENT_EXIT_REPORT_H_

@@ -1,0 +1,1 @@
+#include "agent/line_splitter.h"

@@ -1,0 +1,1 @@
+#include "agent/port_reservation.h"

@@ -1,0 +1,1 @@
+#include "agent/run_directory.h"

@@ -1,0 +1,1 @@
+#include "agent/tee_stream.h"

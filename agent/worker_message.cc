@@ -1,0 +1,1 @@
+#include "agent/worker_message.h"

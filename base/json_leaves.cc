@@ -1,0 +1,1 @@
+#include "base/json_leaves.h"

@@ -1,0 +1,1 @@
+#include "base/one_line.h"

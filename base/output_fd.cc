@@ -1,0 +1,1 @@
+#include "base/output_fd.h"
