@@ -31,10 +31,12 @@ struct StreamsByRank {
 
 // Where the workers' output goes. All empty: plain pass-through.
 struct LogOptions {
-  std::string log_dir;  // "" = none asked for: a private directory for error files, removed on success
+  std::string
+      log_dir;  // "" = none asked for: a private directory for error files, removed on success
   StreamsByRank redirects;
   StreamsByRank tee;  // implies redirect of the same stream
-  std::string prefix_template = "[${role_name}${local_rank}]:";  // before each line of a tee'd stream
+  std::string prefix_template =
+      "[${role_name}${local_rank}]:";   // before each line of a tee'd stream
   std::vector<int> local_ranks_filter;  // whose output reaches the console; empty = all
   std::vector<std::string> duplicate_stdout_filters;
   std::vector<std::string> duplicate_stderr_filters;
@@ -46,7 +48,8 @@ enum class StdinMode { kInherit, kNone, kOneRank };
 // `is_host` of --rdzv-conf.
 enum class HostMaster { kAuto, kYes, kNo };
 
-// Everything the agent of one node is told by the command line. Plain values, validated by launcher/plan.h.
+// Everything the agent of one node is told by the command line. Plain values, validated by
+// launcher/plan.h.
 struct AgentOptions {
   // Who.
   std::string job_id = "none";
@@ -61,7 +64,7 @@ struct AgentOptions {
   int fixed_group_rank = -1;      // static mode: --node-rank
   std::string fixed_master_addr;  // static mode
   int fixed_master_port = 0;
-  std::string local_addr;         // --local-addr
+  std::string local_addr;  // --local-addr
   std::string topology_key;
   HostMaster host_master = HostMaster::kAuto;
   int node_lock_fd = -1;  // keeps node_id ours while a copy of it is open: the warden holds one too
@@ -75,10 +78,12 @@ struct AgentOptions {
   std::map<std::string, std::string> extra_env;  // of every worker, besides torchrun's variables
 
   // How it stops.
-  Duration stop_grace = std::chrono::seconds(30);          // TERM to KILL
-  Duration orphan_grace = std::chrono::milliseconds(500);  // the same for processes whose worker or agent is gone
-  std::vector<int> signals_to_handle = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};  // forward, then shut down
-  std::vector<int> signals_to_forward = {SIGUSR1, SIGUSR2};                 // forward, go on
+  Duration stop_grace = std::chrono::seconds(30);  // TERM to KILL
+  Duration orphan_grace =
+      std::chrono::milliseconds(500);  // the same for processes whose worker or agent is gone
+  std::vector<int> signals_to_handle = {SIGTERM, SIGINT, SIGHUP,
+                                        SIGQUIT};            // forward, then shut down
+  std::vector<int> signals_to_forward = {SIGUSR1, SIGUSR2};  // forward, go on
 
   bool single_node() const { return settings.nodes_max == 1 && endpoint_host.empty(); }
 };

@@ -8,16 +8,19 @@
 #include "base/exit_status.h"
 #include "rendezvous/messages.h"
 
-// What the supervisor machine (agent/supervisor_machine.h) is told and what it orders. Plain values.
+// What the supervisor machine (agent/supervisor_machine.h) is told and what it orders. Plain
+// values.
 
 namespace muster {
 
-// ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Events
+// ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 // The node is ready to join. Comes first, once.
 struct Begin {};
 
-// A port was set aside for the next generation's store (answer to ReservePort). 0: none to be had, `problem` says why.
+// A port was set aside for the next generation's store (answer to ReservePort). 0: none to be had,
+// `problem` says why.
 struct PortReserved {
   int port = 0;
   std::string problem;
@@ -41,7 +44,8 @@ struct WorkerSpawned {
   int pid = 0;
 };
 
-// The worker could not be started. `exit_code`: 127 not found, 126 cannot be executed, 71 no process to be had.
+// The worker could not be started. `exit_code`: 127 not found, 126 cannot be executed, 71 no
+// process to be had.
 struct SpawnFailed {
   int local_rank = 0;
   int exit_code = 0;
@@ -65,7 +69,8 @@ struct WorkerSaid {
   std::string value;
 };
 
-// To the launcher. `forward_only`: one of --signals-to-forward. `sender_pid` 0: the kernel or a terminal.
+// To the launcher. `forward_only`: one of --signals-to-forward. `sender_pid` 0: the kernel or a
+// terminal.
 struct SignalReceived {
   int signal = 0;
   int sender_pid = 0;
@@ -78,12 +83,12 @@ struct WardenLost {};
 // The moment that NextDeadline() named.
 struct TimeCame {};
 
-using SupervisorEvent =
-    std::variant<Begin, PortReserved, FromMaster, MasterLost, RendezvousDone, WorkerSpawned,
-                 SpawnFailed, WorkerExited, TreeEmptied, WorkerSaid, SignalReceived, WardenLost,
-                 TimeCame>;
+using SupervisorEvent = std::variant<Begin, PortReserved, FromMaster, MasterLost, RendezvousDone,
+                                     WorkerSpawned, SpawnFailed, WorkerExited, TreeEmptied,
+                                     WorkerSaid, SignalReceived, WardenLost, TimeCame>;
 
-// ── Effects, to be performed in order ────────────────────────────────────────────────────────────────────────────────
+// ── Effects, to be performed in order
+// ────────────────────────────────────────────────────────────────────────────────
 
 struct ReservePort {};  // answered by PortReserved
 struct OpenStream {};   // to the master
@@ -97,7 +102,8 @@ struct StartWorkers {
   Assignment assignment;
 };
 
-// To every descendant of the warden (a SIGCONT follows a signal that ends a process, so that a stopped one sees it).
+// To every descendant of the warden (a SIGCONT follows a signal that ends a process, so that a
+// stopped one sees it).
 struct SignalTree {
   int signal = 0;
 };

@@ -11,20 +11,22 @@
 
 namespace muster {
 
-// One thread's epoll: descriptors and what to do when they are ready. Not thread-safe; everything happens on the thread that
-// calls RunOnce. Level-triggered. Aborts the process when the kernel refuses an epoll descriptor (nothing could work).
+// One thread's epoll: descriptors and what to do when they are ready. Not thread-safe; everything
+// happens on the thread that calls RunOnce. Level-triggered. Aborts the process when the kernel
+// refuses an epoll descriptor (nothing could work).
 class EventLoop {
  public:
   EventLoop();
 
-  // `events` are EPOLLIN, EPOLLOUT, ...; `on_ready` gets those that came (with EPOLLHUP and EPOLLERR). `fd` stays the
-  // caller's. A second Watch of the same fd replaces events and callback.
+  // `events` are EPOLLIN, EPOLLOUT, ...; `on_ready` gets those that came (with EPOLLHUP and
+  // EPOLLERR). `fd` stays the caller's. A second Watch of the same fd replaces events and callback.
   void Watch(int fd, uint32_t events, std::function<void(uint32_t)> on_ready);
 
   // Must come before the fd is closed. Allowed from within a callback, also from the fd's own.
   void Unwatch(int fd);
 
-  // Waits until a descriptor is ready or `deadline` has come, runs the callbacks of those that are ready, and returns.
+  // Waits until a descriptor is ready or `deadline` has come, runs the callbacks of those that are
+  // ready, and returns.
   void RunOnce(Time deadline);
 
   // The monotonic clock (CLOCK_MONOTONIC) that deadlines are on.

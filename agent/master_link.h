@@ -1,0 +1,66 @@
+#ifndef MUSTER_AGENT_MASTER_LINK_H_
+#define MUSTER_AGENT_MASTER_LINK_H_
+
+#include <cstdint>
+#include <deque>
+#include <random>
+
+#include "base/time.h"
+#include "rendezvous/settings.h"
+
+namespace muster {
+
+// The part of the supervisor that keeps the connection to the master: when to open a stream again,
+// when to send a heartbeat, when silence means that the stream is dead, and when a master last
+// vouched for this node. Pure; decides only when.
+class MasterLink {
+ public:
+  // `heartbeats` is false for the in-process master of a single-node job: it cannot be lost.
+  MasterLink(const JobSettings& settings, bool heartbeats, uint64_t seed);
+
+  enum class Action { kNone, kOpen, kHeartbeat };
+
+  // The stream was opened and a Hello sent on it.
+  void Opened(Time now);
+  // Anything came from the master.
+  void Heard(Time now);
+  // A HeartbeatAck came.
+  void Acknowledged(uint64_t sequence);
+  // The stream ended: kOpen is due after a back-off (0.1 s doubling to 5 s, with jitter).
+  void Lost(Time now);
+  // No more action: the node is done with the master.
+  void Close();
+
+  // What is due at `now`. kHeartbeat: send one with NextSequence(now).
+  Action Due(Time now) const;
+  uint64_t NextSequence(Time now);
+  Time NextDeadline() const;
+
+  // When the last message was sent that the master is known to have received; the base of the
+  // master-loss time-out.
+  Time vouched_at() const { return vouched_at_; }
+
+ private:
+  enum class State { kIdle, kOpen, kBackingOff, kClosed };
+  struct Sent {
+    uint64_t sequence;
+    Time at;
+  };
+
+  Duration lease_;
+  Duration interval_;
+  bool heartbeats_;
+  std::minstd_rand random_;
+  State state_ = State::kIdle;
+  int attempts_ = 0;
+  uint64_t sequence_ = 0;
+  std::deque<Sent> unacknowledged_;  // Hello counts as sequence 0
+  Time heartbeat_at_ = kNever;
+  Time reopen_at_ = kNever;
+  Time vouched_at_{};
+  bool heard_on_this_stream_ = false;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_AGENT_MASTER_LINK_H_

@@ -1,0 +1,51 @@
+#ifndef MUSTER_AGENT_WORKER_TABLE_H_
+#define MUSTER_AGENT_WORKER_TABLE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "base/time.h"
+
+namespace muster {
+
+// One worker of the current generation, by local rank.
+struct Worker {
+  enum class State { kStarting, kRunning, kEnded };
+
+  State state = State::kStarting;
+  int pid = 0;
+  Time started_at{};
+  Time ended_at{};
+  ExitStatus status;           // when ended
+  bool stopped_by_us = false;  // it ended after we had begun to stop the node
+  bool is_ready = false;
+  std::string problem;  // why it could not be started, or what it said in ERROR=
+};
+
+// The workers of one node in one generation. Pure.
+class WorkerTable {
+ public:
+  void Reset(int slots) { workers_.assign(slots, Worker()); }
+  void Clear() { workers_.clear(); }
+
+  int size() const { return static_cast<int>(workers_.size()); }
+  // Nothing for a local rank that does not exist.
+  Worker* Find(int local_rank) {
+    return local_rank < 0 || local_rank >= size() ? nullptr : &workers_[local_rank];
+  }
+  const std::vector<Worker>& workers() const { return workers_; }
+
+  bool AllStarted() const;  // running, or ended already
+  bool AllReady() const;
+  bool AllEnded() const;
+  bool AllSucceeded() const;  // ended with 0
+
+ private:
+  std::vector<Worker> workers_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_AGENT_WORKER_TABLE_H_
