@@ -1,0 +1,52 @@
+#ifndef MUSTER_WORKER_SDK_CHECKPOINT_FILE_H_
+#define MUSTER_WORKER_SDK_CHECKPOINT_FILE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+// A checkpoint on disk: a header of 64 bytes and a payload, both checksummed. No LibTorch here.
+//
+//   0 "MUSTERCK"  8 version  16 instance  24 generation  32 hash of the run id  40 payload size  48
+//   payload hash 56 hash of bytes 0 … 55  64 payload
+namespace muster {
+
+// Who writes. Within one run generations grow; a later run that goes on from a file belongs to the
+// next instance. So a worker of the past, which still holds the old pair, is told apart from a new
+// run that counts from 0 again.
+struct Author {
+  uint64_t instance = 0;
+  int64_t generation = 0;
+  uint64_t run = 0;  // Hash64 of the run id
+};
+
+struct CheckpointFile {
+  Author author;
+  std::string payload;
+  std::filesystem::path path;
+  std::string note;  // why it is not the newest one; empty if it is
+};
+
+// Changes whenever one byte does.
+uint64_t Hash64(std::string_view bytes);
+
+// Puts the payload at `path` and what was there at path.previous. At every moment, also across a
+// crash or a power cut, one of the two is whole. Throws StaleGeneration if the author belongs to
+// the past of what is there, CheckpointError if it cannot be written; `path` and path.previous are
+// as before then.
+void WriteCheckpoint(const std::filesystem::path& path, const Author& author,
+                     std::string_view payload);
+
+// `path` if it is whole, else path.previous (then the damaged `path` is moved to path.corrupt).
+// nullopt: neither exists. Throws CheckpointCorrupt if there are files but none is whole,
+// CheckpointError if one cannot be read.
+std::optional<CheckpointFile> ReadCheckpoint(const std::filesystem::path& path);
+
+// The author that `self` becomes by going on from a file of `file`'s.
+Author Successor(const Author& file, const Author& self);
+
+}  // namespace muster
+
+#endif  // MUSTER_WORKER_SDK_CHECKPOINT_FILE_H_

@@ -1,0 +1,24 @@
+#ifndef MUSTER_WORKER_SDK_DDP_AGREEMENT_H_
+#define MUSTER_WORKER_SDK_DDP_AGREEMENT_H_
+
+#include <muster/ddp.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace muster {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+// Collective. Throws Mismatch, with the same text on every rank, unless all ranks have the same
+// options and the same parameters and buffers by name, shape, layout and dtype.
+void RequireAgreement(const World& world, const DDPOptions& options, const NamedTensors& parameters,
+                      const NamedTensors& buffers);
+
+// The largest absolute difference; infinite where exactly one of both is NaN.
+double MaxDifference(const at::Tensor& a, const at::Tensor& b);
+
+}  // namespace muster
+
+#endif  // MUSTER_WORKER_SDK_DDP_AGREEMENT_H_

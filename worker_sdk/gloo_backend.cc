@@ -1,0 +1,24 @@
+#include "worker_sdk/gloo_backend.h"
+
+// The one file that includes it, and with it the declarations in third_party/gloo.
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+namespace muster {
+
+c10::intrusive_ptr<c10d::Backend> MakeGlooBackend(const c10::intrusive_ptr<c10d::Store>& store,
+                                                  int rank, int size,
+                                                  std::chrono::milliseconds timeout,
+                                                  const GlooAddress& address) {
+  using Gloo = c10d::ProcessGroupGloo;
+  auto options = Gloo::Options::create(timeout);
+  if (!address.interface.empty()) {
+    options->devices = {Gloo::createDeviceForInterface(address.interface)};
+  } else if (!address.host.empty()) {
+    options->devices = {Gloo::createDeviceForHostname(address.host)};
+  } else {
+    options = Gloo::Options::create_default(timeout);
+  }
+  return c10::make_intrusive<Gloo>(store, rank, size, options);
+}
+
+}  // namespace muster

@@ -1,0 +1,31 @@
+#ifndef MUSTER_WORKER_SDK_GLOO_BACKEND_H_
+#define MUSTER_WORKER_SDK_GLOO_BACKEND_H_
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <string>
+
+namespace c10d {
+class Backend;
+class Store;
+}  // namespace c10d
+
+namespace muster {
+
+// Where Gloo listens. An interface wins over a host; neither: GLOO_SOCKET_IFNAME, else what the
+// host name resolves to.
+struct GlooAddress {
+  std::string interface;
+  std::string host;
+};
+
+// Connects all ranks with each other; blocks until they are. Throws what LibTorch throws.
+c10::intrusive_ptr<c10d::Backend> MakeGlooBackend(const c10::intrusive_ptr<c10d::Store>& store,
+                                                  int rank, int size,
+                                                  std::chrono::milliseconds timeout,
+                                                  const GlooAddress& address);
+
+}  // namespace muster
+
+#endif  // MUSTER_WORKER_SDK_GLOO_BACKEND_H_

@@ -1,0 +1,164 @@
+#ifndef MUSTER_DDP_H_
+#define MUSTER_DDP_H_
+
+#include <muster/world.h>
+#include <torch/nn/module.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace muster {
+
+struct DDPOptions {
+  TORCH_ARG(bool, find_unused_parameters) = false;  // walk the graph each step; needed for branches
+  TORCH_ARG(bool, static_graph) = false;            // the same parameters are used in every step
+  TORCH_ARG(bool, gradient_as_bucket_view) = false;  // .grad aliases the bucket: saves a copy
+  TORCH_ARG(bool, broadcast_buffers) = true;         // rank 0's buffers, before each forward
+  TORCH_ARG(double, bucket_cap_mb) = 25;             // MiB per bucket
+  TORCH_ARG(double, first_bucket_mb) = 1;            // MiB; bucket_cap_mb if that one is smaller
+  TORCH_ARG(std::vector<std::string>,
+            ignore) = {};  // names of parameters and buffers to leave alone
+};
+
+// Calls fn(tensor&) for every tensor in an output: tensors, and tuples, pairs, vectors, maps and
+// optionals of what can be visited. For a type of yours, put visit_tensors(your_type&, fn) beside
+// it.
+template <class F>
+void visit_tensors(at::Tensor& tensor, F&& fn) {
+  fn(tensor);
+}
+template <class T, class F>
+void visit_tensors(std::vector<T>& items, F&& fn) {
+  for (T& item : items) visit_tensors(item, fn);
+}
+template <class K, class V, class... R, class F>
+void visit_tensors(std::map<K, V, R...>& items, F&& fn) {
+  for (auto& [key, item] : items) visit_tensors(item, fn);
+}
+template <class K, class V, class... R, class F>
+void visit_tensors(std::unordered_map<K, V, R...>& items, F&& fn) {
+  for (auto& [key, item] : items) visit_tensors(item, fn);
+}
+template <class T, class F>
+void visit_tensors(std::optional<T>& item, F&& fn) {
+  if (item) visit_tensors(*item, fn);
+}
+template <class A, class B, class F>
+void visit_tensors(std::pair<A, B>& items, F&& fn) {
+  visit_tensors(items.first, fn);
+  visit_tensors(items.second, fn);
+}
+template <class... T, class F>
+void visit_tensors(std::tuple<T...>& items, F&& fn) {
+  std::apply([&](T&... item) { (visit_tensors(item, fn), ...); }, items);
+}
+
+// The part of DistributedDataParallel that does not depend on the module's type.
+class DDPCore {
+ public:
+  DDPCore(std::shared_ptr<torch::nn::Module> module, World world, DDPOptions options);
+  ~DDPCore();
+  DDPCore(const DDPCore&) = delete;
+  DDPCore& operator=(const DDPCore&) = delete;
+
+  void before_forward();
+  void after_forward(const std::vector<at::Tensor*>& outputs);
+  void backward(const at::Tensor& loss);
+  void set_sync(bool sync);
+  bool sync() const;
+  void zero_grad(bool set_to_none);
+  double max_parameter_difference(std::string* worst) const;
+  double max_gradient_difference(const at::Tensor& reference_loss) const;
+  std::vector<int64_t> bucket_bytes() const;
+  const World& world() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// While one lives, backward() accumulates gradients on this rank and sends nothing; the first step
+// without one averages all that was accumulated. The forward must be inside too.
+class NoSync {
+ public:
+  NoSync(DDPCore& core, bool skip) : core_(core), before_(core.sync()) {
+    if (skip) core_.set_sync(false);
+  }
+  ~NoSync() { core_.set_sync(before_); }
+  NoSync(const NoSync&) = delete;
+  NoSync& operator=(const NoSync&) = delete;
+
+ private:
+  DDPCore& core_;
+  bool before_;
+};
+
+// Trains one model on all ranks of a World: after backward() every rank holds the gradients
+// averaged over the ranks. M is any torch::nn::Module with a forward(). One thread.
+template <class M>
+class DistributedDataParallel {
+ public:
+  // Verifies that all ranks hold the same model and options (else Mismatch, on every rank), gives
+  // all of them rank 0's parameters and buffers, and installs hooks on the parameters that require
+  // a gradient: freeze before, not after. Throws Error if there is none, or if they are on several
+  // types of devices.
+  DistributedDataParallel(std::shared_ptr<M> module, World world, DDPOptions options = {})
+      : module_(std::move(module)), core_(module_, std::move(world), std::move(options)) {}
+
+  // module->forward(args…).
+  template <class... Args>
+  auto operator()(Args&&... args) {
+    core_.before_forward();
+    auto output = module_->forward(std::forward<Args>(args)...);
+    std::vector<at::Tensor*> tensors;
+    visit_tensors(output, [&](at::Tensor& tensor) { tensors.push_back(&tensor); });
+    core_.after_forward(tensors);
+    return output;
+  }
+
+  // loss.backward() works as well. This one throws typed errors, PeerLost and Timeout among them,
+  // and UnusedParameter in the very step, on every rank, in which a parameter got no gradient
+  // although find_unused_parameters is off.
+  void backward(const at::Tensor& loss) { core_.backward(loss); }
+
+  M* operator->() { return module_.get(); }
+  const std::shared_ptr<M>& module() const { return module_; }
+  [[nodiscard]] NoSync no_sync(bool skip = true) { return NoSync(core_, skip); }
+  void zero_grad(bool set_to_none = true) { core_.zero_grad(set_to_none); }
+
+  // Collective: the largest difference of any parameter between any rank and rank 0; NaN counts as
+  // infinite unless both have it.
+  double max_parameter_difference() const { return core_.max_parameter_difference(nullptr); }
+  // Collective: throws Mismatch, on every rank, if that is more than `atol`.
+  void check_consistency(double atol = 0) const {
+    std::string worst;
+    const double difference = core_.max_parameter_difference(&worst);
+    if (!(difference <= atol)) {
+      throw Mismatch("the ranks' copies of parameter " + worst + " differ by up to " +
+                         std::to_string(difference) +
+                         ": were they changed outside of the optimizer?",
+                     worst);
+    }
+  }
+  // Collective: how far the gradients of the last synchronised backward are from those of
+  // `reference_loss`, which every rank computed with module() itself (not through this wrapper) on
+  // the joined batch. The hooks stay quiet.
+  double max_gradient_difference(const at::Tensor& reference_loss) const {
+    return core_.max_gradient_difference(reference_loss);
+  }
+  std::vector<int64_t> bucket_bytes() const { return core_.bucket_bytes(); }
+
+ private:
+  std::shared_ptr<M> module_;
+  DDPCore core_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_DDP_H_

@@ -1,0 +1,61 @@
+#ifndef MUSTER_WORKER_SDK_REDUCER_H_
+#define MUSTER_WORKER_SDK_REDUCER_H_
+
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/logger.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+namespace muster {
+
+struct ReducerSettings {
+  std::vector<at::Tensor> parameters;
+  std::vector<std::vector<size_t>> buckets;  // indices into parameters
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  std::vector<bool> sparse;  // per parameter
+  int64_t bucket_bytes = 0;
+  int64_t first_bucket_bytes = 0;
+  bool find_unused = false;
+  bool gradient_as_bucket_view = false;
+  std::unordered_map<size_t, std::string> names;
+};
+
+// Reducer's constructor has another number of arguments every few releases. A template, so that the
+// forms that this LibTorch does not have are not compiled.
+template <class Reducer>
+std::shared_ptr<Reducer> MakeReducer(ReducerSettings s) {
+  using Tensors = std::vector<at::Tensor>;
+  using Buckets = std::vector<std::vector<size_t>>;
+  using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+  using Flags = std::vector<bool>;
+  using Names = std::unordered_map<size_t, std::string>;
+  using Caps = std::vector<int64_t>;
+  constexpr bool b = std::is_constructible_v<Reducer, Tensors, Buckets, Group, Flags, int64_t, bool,
+                                             bool, Names, int64_t, bool, bool>;
+  constexpr bool c = std::is_constructible_v<Reducer, Tensors, Buckets, Group, Flags, int64_t, bool,
+                                             bool, Names, int64_t, bool, bool, Caps>;
+  constexpr bool d = std::is_constructible_v<Reducer, Tensors, Buckets, Group, Flags, int64_t, bool,
+                                             bool, Names, int64_t, bool, bool, Caps, bool>;
+  static_assert(b || c || d,
+                "c10d::Reducer as in LibTorch 2.8 (11 arguments), 2.11 (12) or 2.12 (13)");
+  const auto make = [&](auto... more) {
+    return std::make_shared<Reducer>(std::move(s.parameters), std::move(s.buckets),
+                                     std::move(s.group), std::move(s.sparse), s.bucket_bytes,
+                                     s.find_unused, s.gradient_as_bucket_view, std::move(s.names),
+                                     s.first_bucket_bytes, false, false, std::move(more)...);
+  };
+  if constexpr (d) {
+    return make(Caps(), false);
+  } else if constexpr (c) {
+    return make(Caps());
+  } else {
+    return make();
+  }
+}
+
+}  // namespace muster
+
+#endif  // MUSTER_WORKER_SDK_REDUCER_H_
