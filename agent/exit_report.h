@@ -59,11 +59,12 @@ struct ExitReport {
 
 // The block for stderr at the end of a failed job: root cause, other failures, stopped workers,
 // with a final line break. No control bytes from outside are left in it. Lines have at most 100
-// columns; longer text of workers is wrapped (messages) or cut with '…' (stderr lines); only a path
-// or program name is never cut. At most 30 lines of stderr and 16 workers of each list. Pure.
+// columns: longer messages of the root cause are wrapped, lines of stderr and other failures cut
+// with '…'; only paths stay in one piece. At most 30 lines of stderr, 12 of the message, 16 workers
+// of each list. Pure.
 std::string ExitReportText(const ExitReport& report);
 
-// The short form for each restart, without a line break, one line of any length up to 300 bytes:
+// The short form for each restart, without a line break, at most 240 columns:
 // "rank 2 (local rank 0, pid 812, node gpu7) failed: signal 9 (SIGKILL): message".
 std::string FailureLine(const FailedWorker& failure);
 

@@ -1,1 +1,76 @@
 #include "agent/line_splitter.h"
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+bool ContainsOneOf(std::string_view line, const std::vector<std::string>& needles) {
+  return std::any_of(needles.begin(), needles.end(), [line](const std::string& needle) {
+    return line.find(needle) != std::string_view::npos;
+  });
+}
+
+}  // namespace
+
+void LineSplitter::Feed(std::string_view data, std::string_view prefix, std::string* out,
+                        const LineFilter* filter) {
+  while (!data.empty()) {
+    const size_t newline = data.find('\n');
+    if (newline != std::string_view::npos) {
+      Emit(data.substr(0, newline + 1), prefix, out, filter);
+      in_long_line_ = false;
+      data.remove_prefix(newline + 1);
+      continue;
+    }
+    if (in_long_line_ || held_.size() + data.size() > kLineBytesHeld) {
+      Emit(data, prefix, out, filter);
+      in_long_line_ = true;
+    } else {
+      held_ += data;
+    }
+    return;
+  }
+}
+
+void LineSplitter::Finish(std::string_view prefix, std::string* out, const LineFilter* filter) {
+  if (in_long_line_ || !held_.empty()) Feed("\n", prefix, out, filter);
+}
+
+void LineSplitter::Break(std::string* out) {
+  if (in_long_line_) out->push_back('\n');
+  in_long_line_ = false;
+}
+
+void LineSplitter::Emit(std::string_view rest, std::string_view prefix, std::string* out,
+                        const LineFilter* filter) {
+  if (in_long_line_) {
+    out->append(rest);
+    return;
+  }
+  const size_t begin = out->size();
+  out->append(prefix).append(held_).append(rest);
+  held_.clear();
+  if (filter == nullptr) return;
+  const std::string_view shown = std::string_view(*out).substr(begin);
+  if (!ContainsOneOf(shown.substr(prefix.size()), *filter->needles)) return;
+  filter->matches->append(shown);
+  if (shown.back() != '\n') filter->matches->push_back('\n');
+}
+
+std::string_view LastLines(std::string_view text, int lines, bool cut) {
+  if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  size_t begin = text.size();
+  for (int i = 0; i < lines && begin > 0; ++i) {
+    const size_t newline = begin == 0 ? std::string_view::npos : text.rfind('\n', begin - 1);
+    if (newline == std::string_view::npos) {
+      const size_t first_end = text.find('\n');
+      const bool has_others = cut && first_end != std::string_view::npos;
+      return text.substr(has_others ? first_end + 1 : 0);
+    }
+    begin = newline;
+  }
+  return begin >= text.size() ? text.substr(text.size()) : text.substr(begin + 1);
+}
+
+}  // namespace muster

@@ -1,11 +1,18 @@
 #ifndef MUSTER_AGENT_LINE_SPLITTER_H_
 #define MUSTER_AGENT_LINE_SPLITTER_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace muster {
+
+// Lines to copy: those that contain one of `needles`.
+struct LineFilter {
+  const std::vector<std::string>* needles = nullptr;  // not owned
+  std::string* matches = nullptr;                     // not owned; whole lines, with prefix
+};
 
 // Turns the bytes of one stream into prefixed whole lines. A line ends at '\n' only; every other
 // byte (NUL, '\r') is passed on as it is. A beginning of a line is kept until its end comes, up to
@@ -15,16 +22,13 @@ class LineSplitter {
  public:
   static constexpr size_t kLineBytesHeld = 64 * 1024;
 
-  // Appends to *out what can be shown now. Where `filters` are given, lines that contain one of
-  // them are also appended to *matches, prefix included (of a line over kLineBytesHeld its first
-  // bytes decide and are copied).
-  void Feed(std::string_view data, std::string_view prefix, std::string* out);
-  void FeedFiltered(std::string_view data, std::string_view prefix,
-                    const std::vector<std::string>& filters, std::string* out,
-                    std::string* matches);
+  // Appends to *out what can be shown now, and to the filter's matches the lines that match. Of a
+  // line that is passed on in pieces, only the first piece is looked at and copied.
+  void Feed(std::string_view data, std::string_view prefix, std::string* out,
+            const LineFilter* filter = nullptr);
 
   // The stream has ended: a line that lacks its '\n' is completed with one.
-  void Finish(std::string_view prefix, std::string* out);
+  void Finish(std::string_view prefix, std::string* out, const LineFilter* filter = nullptr);
 
   // Lets others write: ends a line that is being passed on in pieces with '\n'. Its rest will look
   // like a line of its own.
@@ -37,12 +41,16 @@ class LineSplitter {
   size_t held() const { return held_.size(); }
 
  private:
-  void EndLine(std::string_view rest, std::string_view prefix, std::string* out);
-  void Hold(std::string_view rest, std::string_view prefix, std::string* out);
+  void Emit(std::string_view rest, std::string_view prefix, std::string* out,
+            const LineFilter* filter);
 
   std::string held_;
   bool in_long_line_ = false;
 };
+
+// The last `lines` lines of `text`. `cut`: text is the end of a longer one, so that its first line,
+// when there are others, is not a whole one. A line break at the end is not kept.
+std::string_view LastLines(std::string_view text, int lines, bool cut);
 
 }  // namespace muster
 

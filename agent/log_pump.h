@@ -87,7 +87,10 @@ class LogPump {
     std::unique_ptr<TeeStream> tee;
   };
 
-  absl::Status OpenStream(int local_rank, bool err, const RunDirectory& directory);
+  absl::Status OpenStream(int local_rank, bool err, const Assignment& assignment,
+                          const RunDirectory& directory);
+  absl::Status OpenTee(int local_rank, bool err, const Assignment& assignment,
+                       const RunDirectory& directory, UniqueFd file);
   bool Shown(int local_rank) const;
   ConsoleWriter& Console(bool err);
 
@@ -95,6 +98,7 @@ class LogPump {
   LogOptions options_;
   Context context_;
   LinePrefix prefix_;
+  TeeBuffers buffers_;
   std::unique_ptr<ConsoleWriter> console_out_;
   std::unique_ptr<ConsoleWriter> console_err_;  // null: the same place as stdout, or not needed yet
   std::vector<Stream> streams_;                 // 2 * local rank + (stderr ? 1 : 0)

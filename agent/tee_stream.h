@@ -1,6 +1,7 @@
 #ifndef MUSTER_AGENT_TEE_STREAM_H_
 #define MUSTER_AGENT_TEE_STREAM_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,26 +19,32 @@ struct TeeTargets {
   UniqueFd file;                     // raw bytes; none: no file
   std::string file_path;             // for messages
   ConsoleWriter* console = nullptr;  // prefixed lines; null: not shown
-  int filtered_fd = -1;              // prefixed lines that match `filters`; -1: none
-  const std::vector<std::string>* filters = nullptr;
-  Duration long_line_hold{};
+  int filtered_fd = -1;              // prefixed lines that contain one of `filters`; -1: none
+  std::vector<std::string> filters;
+  bool keep_tail = false;  // for Tail
+};
+
+// Buffers that all streams of one loop share.
+struct TeeBuffers {
+  std::string input;
+  std::string lines;
+  std::string matches;
 };
 
 // One pipe and what is made of its bytes (agent/log_pump.h says the rules). Everything happens on
-// the loop's thread; the console, the filters and the prefix must outlive it.
+// the loop's thread. The loop, the buffers, the console, and the prefix must outlive it.
 class TeeStream {
  public:
   // Reads nothing before Start. `pipe` does not block.
-  TeeStream(EventLoop& loop, UniqueFd pipe, TeeTargets targets, const LinePrefix& prefix,
-            PrefixValues values);
+  TeeStream(EventLoop& loop, TeeBuffers& buffers, UniqueFd pipe, TeeTargets targets,
+            const LinePrefix& prefix, PrefixValues values);
   ~TeeStream();
   TeeStream(const TeeStream&) = delete;
   TeeStream& operator=(const TeeStream&) = delete;
 
-  void SetPid(int pid);
-
   // From here on the loop reads the pipe; with ${pid} in the prefix, once that is known.
   void Start();
+  void SetPid(int pid);
 
   // Takes what is in the pipe at this moment, whether the console takes it or not.
   void TakeReadable();
@@ -45,37 +52,39 @@ class TeeStream {
   // TakeReadable, then ends the stream as its end of file would.
   void Close();
 
-  // The last lines of the stream.
+  // It has shown a part of a line.
+  bool in_long_line() const { return splitter_.in_long_line(); }
+
+  // The last lines of the stream, of its last 16 KiB; needs TeeTargets::keep_tail.
   std::string Tail(int lines) const;
 
  private:
   void Watch();
   void Pause();
   void OnReadable();
-  void OnHoldOver();
-  // Reads once, at most `bytes_max`; returns how many, 0 at the end of file, -1 when there is
-  // nothing.
-  long ReadOnce(size_t bytes_max);
-  void Pass(std::string_view data);
-  void WriteFile(int fd, std::string_view data, bool* failed, const std::string& path);
-  void Show(const std::string& text);
+  // Reads once; returns how many bytes, 0 at the end of the stream, -1 when there is nothing now.
+  ssize_t ReadOnce(size_t bytes_max);
+  void Pass(std::string_view data, bool is_end);
+  void WriteFile(std::string_view data);
+  void WriteFiltered(std::string_view data);
+  void Show(std::string_view text);
+  void GiveUpLine();
   void End();
   void RememberTail(std::string_view data);
-  void UpdatePrefix();
-  void WaitForConsole();
+  void ExpandPrefix();
 
   EventLoop& loop_;
-  UniqueFd pipe_;
+  TeeBuffers& buffers_;
+  UniqueFd pipe_;  // none: ended
   TeeTargets targets_;
   const LinePrefix& prefix_;
   PrefixValues values_;
   std::string prefix_text_;
   LineSplitter splitter_;
-  UniqueFd hold_timer_;
   std::string tail_;
   bool started_ = false;
-  bool watching_ = false;
-  bool file_failed_ = false;
+  bool tail_cut_ = false;
+  int64_t file_lost_bytes_ = 0;
   bool filtered_failed_ = false;
 };
 

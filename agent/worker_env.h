@@ -1,12 +1,12 @@
 #ifndef MUSTER_AGENT_WORKER_ENV_H_
 #define MUSTER_AGENT_WORKER_ENV_H_
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/env.h"
 #include "rendezvous/messages.h"
 
 namespace muster {
@@ -29,9 +29,6 @@ struct WorkerIdentity {
   std::map<std::string, std::string> extra_env;  // wins over everything else
 };
 
-// The inherited value of a variable, nullptr when unset. getenv(3) fits.
-using EnvLookup = std::function<const char*(const char* name)>;
-
 // The variables to set or replace in a copy of the agent's environment, each "NAME=value", each
 // name once, sorted: torchrun's list (docs/COMPAT.md) and MUSTER_GENERATION, MUSTER_LOCAL_ADDR,
 // MUSTER_NODE_ID, MUSTER_SOCKET. Pure.
@@ -45,7 +42,7 @@ using EnvLookup = std::function<const char*(const char* name)>;
 // InvalidArgument: virtual local rank, and the inherited list is too short for this local rank.
 absl::StatusOr<std::vector<std::string>> WorkerEnvironment(const WorkerIdentity& worker,
                                                            const Assignment& assignment,
-                                                           const EnvLookup& inherited);
+                                                           const EnvMap& inherited);
 
 }  // namespace muster
 

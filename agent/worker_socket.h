@@ -60,6 +60,7 @@ class WorkerSockets {
 
   absl::Status OpenOne(int local_rank, const std::string& path);
   void Accept(int local_rank);
+  void StopAccepting(int local_rank, int error);
   // False when the connection has ended.
   bool Read(Connection& connection, int datagrams_max);
   void OnReadable(int fd);
@@ -70,6 +71,7 @@ class WorkerSockets {
   OnLine on_line_;
   std::vector<Listener> listeners_;  // by local rank
   std::list<Connection> connections_;
+  std::string buffer_;
   std::string abort_;
   std::string drain_;
   int64_t malformed_ = 0;

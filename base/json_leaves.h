@@ -12,8 +12,8 @@ namespace muster {
 struct JsonLeaves {
   std::map<std::string, std::string>
       values;  // strings unescaped (UTF-8), numbers and words as written; null is left out
-  bool complete =
-      false;  // false: the text ended early or is not JSON; `values` holds what came before
+  bool complete = false;  // false: the text ended early or is not JSON; `values` holds what came
+                          // before, and the beginning of a string that was cut
 };
 
 // Reads what it can and never fails: for files that may be truncated. At most 32 levels deep and

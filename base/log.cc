@@ -1,1 +1,133 @@
 #include "base/log.h"
+
+#include <poll.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/one_line.h"
+#include "base/output_fd.h"
+
+namespace muster {
+namespace {
+
+constexpr char kPlainPattern[] = "muster: %v";
+constexpr char kDetailedPattern[] = "%Y-%m-%dT%H:%M:%S.%eZ %l muster: %v";
+
+// One write per line to a descriptor that may be slow, shared or gone.
+class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  explicit StderrSink(int fd)
+      : fd_(fd),
+        plain_(kPlainPattern, spdlog::pattern_time_type::utc),
+        detailed_(kDetailedPattern, spdlog::pattern_time_type::utc) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    if (mid_line_) text.push_back('\n');
+    if (lost_lines_ > 0) fmt::format_to(std::back_inserter(text), kLostFormat, lost_lines_);
+    auto& formatter = message.level >= spdlog::level::warn ? plain_ : detailed_;
+    formatter.format(message, text);
+    if (Write(std::string_view(text.data(), text.size()))) {
+      lost_lines_ = 0;
+    } else {
+      ++lost_lines_;
+    }
+  }
+
+  void flush_() override {}
+
+ private:
+  static constexpr char kLostFormat[] = "muster: {} messages were lost: stderr did not take them\n";
+
+  bool Write(std::string_view data) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(kLogPatienceMilliseconds);
+    while (!data.empty()) {
+      const ssize_t written = fd_.TryWrite(data);
+      if (written > 0) {
+        data.remove_prefix(static_cast<size_t>(written));
+        stuck_ = false;
+        mid_line_ = !data.empty();
+        continue;
+      }
+      if (written == 0 || errno != EAGAIN || stuck_) return false;
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          deadline - std::chrono::steady_clock::now());
+      pollfd poll_for{fd_.poll_fd(), POLLOUT, 0};
+      if (left.count() <= 0 || poll(&poll_for, 1, static_cast<int>(left.count())) == 0) {
+        stuck_ = true;
+        return false;
+      }
+    }
+    return true;
+  }
+
+  OutputFd fd_;
+  spdlog::pattern_formatter plain_;
+  spdlog::pattern_formatter detailed_;
+  int64_t lost_lines_ = 0;
+  bool stuck_ = false;     // the last write ran out of patience
+  bool mid_line_ = false;  // the last write put out only a beginning
+};
+
+struct Logger {
+  LogLevel level = LogLevel::kWarning;
+  int fd = 2;
+  std::unique_ptr<spdlog::logger> log;  // made for the first line: most runs write none
+};
+
+Logger& TheLogger() {
+  static Logger* logger = new Logger;
+  return *logger;
+}
+
+spdlog::level::level_enum SpdlogLevel(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+}  // namespace
+
+void Log(LogLevel level, std::string_view text) {
+  Logger& logger = TheLogger();
+  if (!LogEnabled(level)) return;
+  try {
+    if (logger.log == nullptr) {
+      logger.log =
+          std::make_unique<spdlog::logger>("muster", std::make_shared<StderrSink>(logger.fd));
+      logger.log->set_level(spdlog::level::trace);
+    }
+    logger.log->log(SpdlogLevel(level), spdlog::string_view_t(OneLine(text)));
+  } catch (...) {
+    // No memory for a message is no reason to end the run.
+  }
+}
+
+void SetLogLevel(LogLevel level) { TheLogger().level = level; }
+
+bool LogEnabled(LogLevel level) { return level >= TheLogger().level; }
+
+void SetLogFd(int fd) {
+  TheLogger().fd = fd;
+  TheLogger().log.reset();
+}
+
+}  // namespace muster
