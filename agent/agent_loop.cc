@@ -19,7 +19,6 @@
 #include "agent/warden.h"
 #include "agent/warden_host.h"
 #include "base/env.h"
-#include "base/local_addresses.h"
 #include "base/log.h"
 
 namespace muster {
@@ -50,18 +49,6 @@ std::string OwnPath() {
   return length > 0 ? std::string(path, length) : "";
 }
 
-// This node's addresses, the one that leads to the endpoint first.
-std::vector<std::string> OwnAddresses(const AgentOptions& options) {
-  std::vector<std::string> addresses;
-  const std::string route =
-      options.endpoint_host == "localhost" ? "127.0.0.1" : RouteAddress(options.endpoint_host);
-  if (!route.empty()) addresses.push_back(route);
-  for (std::string& address : LocalAddresses()) {
-    if (address != route) addresses.push_back(std::move(address));
-  }
-  return addresses;
-}
-
 SupervisorOptions MachineOptions(const AgentOptions& options) {
   SupervisorOptions result;
   Hello& hello = result.hello;
@@ -73,11 +60,9 @@ SupervisorOptions MachineOptions(const AgentOptions& options) {
   hello.role = options.role;
   hello.fixed_group_rank = options.fixed_group_rank;
   hello.local_addr = options.local_addr;
-  hello.dialled_host = options.endpoint_host;
   hello.fixed_master_addr = options.fixed_master_addr;
   hello.fixed_master_port = options.fixed_master_port;
   hello.topology_key = options.topology_key;
-  if (!options.single_node()) hello.own_addresses = OwnAddresses(options);
   result.stop_grace = options.stop_grace;
   result.orphan_grace = options.orphan_grace;
   result.has_remote_master = !options.single_node();
