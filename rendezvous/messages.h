@@ -168,8 +168,8 @@ struct Drain {
 struct Verdict {
   bool succeeded = false;
   int exit_code = 0;    // what every node's launcher exits with
-  std::string cause;    // one sentence; empty on success
-  std::string failed_node;  // node id of the root cause, or empty
+  std::string cause = {};    // one sentence; empty on success
+  std::string failed_node = {};  // node id of the root cause, or empty
   int failed_rank = -1;
   bool operator==(const Verdict&) const = default;
 };

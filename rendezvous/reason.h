@@ -6,38 +6,49 @@
 
 namespace muster {
 
-// Why a decision was taken. The name is the metric label; Sentence() is the log line, the status line and the report.
+// Why a decision was taken. The name is the metric label; Sentence() is the log line, the status
+// line and the report.
 enum class ReasonCode {
-  kNothingYet,          // no node has come
-  kWaitingForNodes,     // a of b nodes
-  kLastCall,            // a nodes are in, up to b may come
-  kBackingOff,          // a quick failures in a row, b milliseconds
-  kRecovering,          // a of b members of the running generation are back
-  kGenerationStarted,   // generation a of b nodes
-  kNodeJoined,          // subject: node
-  kNodeReplaced,        // subject: node; a newer incarnation
-  kNodeLeft,            // subject: node; detail: why
-  kNodeLostStream,      // subject: node; its connection broke
-  kNodeLostSilence,     // subject: node; silent for a milliseconds
-  kWorkerFailed,        // subject: node; a = rank; detail: exit status
-  kNewcomer,            // subject: node; a generation ends to take it in
-  kStopping,            // a of b members have stopped
+  kNothingYet,         // no node has come
+  kWaitingForNodes,    // a of b nodes
+  kLastCall,           // a nodes are in, up to b may come
+  kBackingOff,         // a quick failures in a row, b milliseconds
+  kRecovering,         // a of b members of the running generation are back
+  kGenerationStarted,  // generation a of b nodes
+  kNodeJoined,         // subject: node
+  kNodeReplaced,       // subject: node; a newer incarnation
+  kNodeLeft,           // subject: node; detail: why
+  kNodeLostStream,     // subject: node; its connection broke
+  kNodeLostSilence,    // subject: node; silent for a milliseconds
+  kWorkerFailed,       // subject: node; a = rank; detail: exit status
+  kNewcomer,           // subject: node; a generation ends to take it in
+  kStopping,           // a of b members have stopped
   kJobSucceeded,
-  kJobFailedBudget,     // a restarts used of b; detail: the last failure
-  kJobFailedFatal,      // detail: the failure that no restart can mend
+  kJobFailedBudget,       // a restarts used of b; detail: the last failure
+  kJobFailedFatal,        // detail: the failure that no restart can mend
   kJobFailedJoinTimeout,  // a of b nodes after detail
-  kJobStopped,          // subject: who
-  kRejectedSettings,    // subject: node; detail: difference
-  kRejectedRank,        // subject: node; a = the rank that is taken; detail: by whom
-  kAddressGuessed,      // subject: node; detail: chosen address and why it is a guess
+  kJobStopped,            // subject: who
+  kRejectedSettings,      // subject: node; detail: difference
+  kRejectedRank,          // subject: node; a = the rank that is taken; detail: by whom
+  kAddressGuessed,        // subject: node; detail: chosen address and why it is a guess
+  kNodeStuck,             // subject: node; its workers did not stop within a milliseconds
+  kWorkersVanished,       // subject: node; its workers are gone though nobody ordered it
+  kSpare,                 // all a places are taken
+  kWaitingForRestart,     // a newcomer is taken in when generation a ends
+  kMemberMissing,         // group rank a did not come back within b milliseconds
+  kJobAbandoned,          // every node has left; detail: the last one's cause
+  kStaleWorkers,          // workers of generation a belong to the past; generation b is current
+  kNotAcknowledged,       // subject: node; it did not acknowledge the verdict within a milliseconds
 };
+
+inline constexpr ReasonCode kLastReasonCode = ReasonCode::kNotAcknowledged;
 
 struct Reason {
   ReasonCode code = ReasonCode::kNothingYet;
-  std::string subject;
+  std::string subject = {};
   int64_t a = 0;
   int64_t b = 0;
-  std::string detail;
+  std::string detail = {};
 
   bool operator==(const Reason&) const = default;
 };

@@ -11,20 +11,27 @@ namespace muster {
 // What happens to workers that a lost node may still run (docs/RENDEZVOUS.md, Fencing).
 enum class Fencing { kToken, kStrict };
 
-// When a newcomer below MAX is taken in: at once, at the next commit point, or when a generation ends anyway.
+// When a newcomer below MAX is taken in: at once, at the next commit point, or when a generation
+// ends anyway.
 enum class JoinPolicy { kNow, kCheckpoint, kRestart };
 
-// What all nodes of a job must agree on. A node that differs is refused with the difference spelled out.
+// The longest time a setting may name: ten years. Deadlines far in the future must not overflow.
+inline constexpr Duration kLongestTimeout = std::chrono::hours(24 * 3650);
+
+// What all nodes of a job must agree on. A node that differs is refused with the difference spelled
+// out.
 struct JobSettings {
   int nodes_min = 1;
   int nodes_max = 1;
-  int max_restarts = 0;  // failures that the job survives
-  Duration last_call = std::chrono::seconds(30);     // extra wait for more nodes once MIN are in
+  int max_restarts = 0;                               // failures that the job survives
+  Duration last_call = std::chrono::seconds(30);      // extra wait for more nodes once MIN are in
   Duration join_timeout = std::chrono::seconds(600);  // longest wait for MIN nodes
   Duration keep_alive_interval = std::chrono::seconds(5);
   int keep_alive_max_attempt = 3;  // silent intervals after which a member is lost
-  Duration master_loss_timeout = std::chrono::hours(1);  // an agent without a master keeps its workers so long
-  Duration exit_barrier_timeout = std::chrono::seconds(300);  // a hosting node waits so long for acknowledgements
+  Duration master_loss_timeout =
+      std::chrono::hours(1);  // an agent without a master keeps its workers so long
+  Duration exit_barrier_timeout =
+      std::chrono::seconds(300);  // a hosting node waits so long for acknowledgements
   Fencing fencing = Fencing::kToken;
   JoinPolicy join_policy = JoinPolicy::kNow;
 
@@ -37,7 +44,8 @@ struct JobSettings {
 // "" when equal, else each difference: "max_restarts is 3 in the job and 0 on this node; ...".
 std::string DescribeDifference(const JobSettings& job, const JobSettings& node);
 
-// "" when usable, else one sentence that names the setting: "nodes_min is 3 and nodes_max is 2: ...".
+// "" when usable, else one sentence that names the setting: "nodes_min is 3 and nodes_max is 2:
+// ...".
 std::string DescribeError(const JobSettings& settings);
 
 // "30s", "1h", "1500ms": the largest unit that divides it.

@@ -1,0 +1,44 @@
+#ifndef MUSTER_RENDEZVOUS_INCIDENT_H_
+#define MUSTER_RENDEZVOUS_INCIDENT_H_
+
+#include <optional>
+#include <string>
+
+#include "rendezvous/messages.h"
+
+namespace muster {
+
+struct Failure {
+  std::string node_id;
+  WorkerFailed what;
+
+  // It died before it got going: under 10 s of uptime and no READY=1.
+  bool is_quick() const;
+};
+
+// Everything that goes wrong between an Assignment and the end of its stop: one incident, charged
+// at most once. Classified when every member has answered the stop or is lost, because a failure
+// that another node's loss has caused is often heard first.
+class Incident {
+ public:
+  void AddFailure(const std::string& node_id, const WorkerFailed& failure);
+  // A member left, was drained, lost or replaced.
+  void MemberGone() { member_gone_ = true; }
+  // The generation ended on purpose, to take a newcomer in.
+  void Planned() { planned_ = true; }
+
+  bool member_gone() const { return member_gone_; }
+  // The restart counts against max_restarts: a worker failed and the membership had no part in it.
+  bool charges() const { return root_cause_.has_value() && !member_gone_ && !planned_; }
+  // The first failure that the master heard of.
+  const std::optional<Failure>& root_cause() const { return root_cause_; }
+
+ private:
+  std::optional<Failure> root_cause_;
+  bool member_gone_ = false;
+  bool planned_ = false;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_INCIDENT_H_

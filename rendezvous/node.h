@@ -1,0 +1,70 @@
+#ifndef MUSTER_RENDEZVOUS_NODE_H_
+#define MUSTER_RENDEZVOUS_NODE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "rendezvous/events.h"
+
+namespace muster {
+
+// What the master knows of one agent. Read by status, tests and invariants; written by the round
+// machine only.
+struct Node {
+  std::string id;
+  StreamId stream = 0;  // 0: lost (kept while its rank or its fencing matters)
+  Hello hello;
+  std::string address;       // as the others reach it; known once it is a member
+  int group_rank = -1;       // in the current generation; -1: not a member (spare or waiting)
+  int last_group_rank = -1;  // remembered for stable ranks
+  WorkersPhase phase = WorkersPhase::kNone;  // of the current generation
+  bool started = false;                      // WorkersStarted heard
+  bool ready = false;                        // WorkersReady heard
+  bool leaving = false;
+  bool acknowledged = false;  // the verdict
+  int next_port = 0;
+  Time last_heard{};
+  std::string peer_address;       // where its stream comes from
+  uint64_t arrival = 0;           // order of admission: who waits longest is taken first
+  int64_t stale_generation = 0;   // an older generation whose workers it was told to stop; 0: none
+  std::vector<uint64_t> retired;  // incarnations that newer ones replaced, the latest few
+
+  // The last Wait it was sent; an empty label means that it does not wait.
+  Reason wait_reason;
+  bool waits = false;
+  Time wait_sent{};
+  Time wait_until = kNever;  // what `at_most` promised
+  Time wait_next =
+      kNever;  // when it is looked at again: a renewal, or numbers that changed a moment ago
+
+  bool attached() const { return stream != 0; }
+  // Could be a member of the next generation.
+  bool is_candidate() const { return attached() && !leaving && stale_generation == 0; }
+};
+
+// True while workers may be alive.
+inline bool IsAlive(WorkersPhase phase) {
+  return phase == WorkersPhase::kRunning || phase == WorkersPhase::kStopping;
+}
+
+// One place of a generation and what became of it. The index in the table is the group rank. It
+// outlives the node: a member whose workers succeeded may go, and a newer incarnation of its node
+// is somebody else.
+struct Seat {
+  std::string node_id;  // empty: a member that a recovering master has not heard of yet
+  uint64_t incarnation = 0;
+  Assignment assignment;
+  WorkersPhase phase = WorkersPhase::kRunning;
+  bool lost = false;
+  Time fenced_until = Time::min();  // when lost: its workers may be alive until then
+  Time stop_by = kNever;            // when stopping: longer than this is as good as lost
+
+  // Nothing of it stands in the way of the next generation.
+  bool HasEnded(Time now) const { return !IsAlive(phase) || (lost && now >= fenced_until); }
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_NODE_H_

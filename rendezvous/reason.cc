@@ -1,0 +1,175 @@
+#include "rendezvous/reason.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "rendezvous/settings.h"
+
+namespace muster {
+namespace {
+
+struct Name {
+  ReasonCode code;
+  const char* label;
+};
+
+constexpr std::array kNames = {
+    Name{ReasonCode::kNothingYet, "nothing_yet"},
+    Name{ReasonCode::kWaitingForNodes, "waiting_for_nodes"},
+    Name{ReasonCode::kLastCall, "last_call"},
+    Name{ReasonCode::kBackingOff, "backing_off"},
+    Name{ReasonCode::kRecovering, "recovering"},
+    Name{ReasonCode::kGenerationStarted, "generation_started"},
+    Name{ReasonCode::kNodeJoined, "node_joined"},
+    Name{ReasonCode::kNodeReplaced, "node_replaced"},
+    Name{ReasonCode::kNodeLeft, "node_left"},
+    Name{ReasonCode::kNodeLostStream, "node_lost_stream"},
+    Name{ReasonCode::kNodeLostSilence, "node_lost_silence"},
+    Name{ReasonCode::kWorkerFailed, "worker_failed"},
+    Name{ReasonCode::kNewcomer, "newcomer"},
+    Name{ReasonCode::kStopping, "stopping"},
+    Name{ReasonCode::kJobSucceeded, "job_succeeded"},
+    Name{ReasonCode::kJobFailedBudget, "job_failed_budget"},
+    Name{ReasonCode::kJobFailedFatal, "job_failed_fatal"},
+    Name{ReasonCode::kJobFailedJoinTimeout, "job_failed_join_timeout"},
+    Name{ReasonCode::kJobStopped, "job_stopped"},
+    Name{ReasonCode::kRejectedSettings, "rejected_settings"},
+    Name{ReasonCode::kRejectedRank, "rejected_rank"},
+    Name{ReasonCode::kAddressGuessed, "address_guessed"},
+    Name{ReasonCode::kNodeStuck, "node_stuck"},
+    Name{ReasonCode::kWorkersVanished, "workers_vanished"},
+    Name{ReasonCode::kSpare, "spare"},
+    Name{ReasonCode::kWaitingForRestart, "waiting_for_restart"},
+    Name{ReasonCode::kMemberMissing, "member_missing"},
+    Name{ReasonCode::kJobAbandoned, "job_abandoned"},
+    Name{ReasonCode::kStaleWorkers, "stale_workers"},
+    Name{ReasonCode::kNotAcknowledged, "not_acknowledged"},
+};
+
+// In the order of the enum and complete.
+constexpr bool IsIndexed() {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i].code != static_cast<ReasonCode>(i)) return false;
+  }
+  return kNames.back().code == kLastReasonCode;
+}
+static_assert(IsIndexed());
+
+std::string Milliseconds(int64_t count) { return DurationText(std::chrono::milliseconds(count)); }
+
+std::string Number(int64_t number) { return std::to_string(number); }
+
+std::string Counted(int64_t number, const char* singular, const char* plural) {
+  return Number(number) + " " + (number == 1 ? singular : plural);
+}
+
+std::string AfterColon(const std::string& detail) { return detail.empty() ? "" : ": " + detail; }
+
+// Why the job waits or goes on.
+std::string ProgressSentence(const Reason& r) {
+  switch (r.code) {
+    case ReasonCode::kNothingYet:
+      return "no node has come yet";
+    case ReasonCode::kWaitingForNodes:
+      return "waiting for nodes: " + Number(r.a) + " of " + Number(r.b) +
+             (r.a == 1 ? " is here" : " are here");
+    case ReasonCode::kLastCall:
+      return "last call: " + Counted(r.a, "node is in", "nodes are in") + ", up to " + Number(r.b) +
+             " may come";
+    case ReasonCode::kBackingOff:
+      return "backing off for " + Milliseconds(r.b) + " after " +
+             Counted(r.a, "quick failure", "quick failures") + " in a row";
+    case ReasonCode::kRecovering:
+      return "recovering: " + Number(r.a) + " of " + Number(r.b) +
+             " members of the running generation are back";
+    case ReasonCode::kStopping:
+      return "stopping: " + Number(r.a) + " of " + Number(r.b) + " members have stopped";
+    case ReasonCode::kSpare:
+      return "spare: all " + Counted(r.a, "place is taken", "places are taken");
+    case ReasonCode::kWaitingForRestart:
+      return "waiting to be taken in when generation " + Number(r.a) + " ends";
+    case ReasonCode::kGenerationStarted:
+      return "generation " + Number(r.a) + " started with " + Counted(r.b, "node", "nodes");
+    default:
+      return "";
+  }
+}
+
+// What happened to one node.
+std::string NodeSentence(const Reason& r) {
+  const std::string node = "node " + r.subject;
+  switch (r.code) {
+    case ReasonCode::kNodeJoined:
+      return node + " joined";
+    case ReasonCode::kNodeReplaced:
+      return "a newer process took the place of " + node;
+    case ReasonCode::kNodeLeft:
+      return node + " left" + AfterColon(r.detail);
+    case ReasonCode::kNodeLostStream:
+      return node + " is lost: its connection broke";
+    case ReasonCode::kNodeLostSilence:
+      return node + " is lost: silent for " + Milliseconds(r.a);
+    case ReasonCode::kNodeStuck:
+      return node + " is given up: its workers did not stop within " + Milliseconds(r.a);
+    case ReasonCode::kWorkerFailed:
+      return "rank " + Number(r.a) + " on " + node + " failed" + AfterColon(r.detail);
+    case ReasonCode::kWorkersVanished:
+      return node + " no longer runs its workers";
+    case ReasonCode::kNotAcknowledged:
+      return node + " did not acknowledge the verdict within " + Milliseconds(r.a);
+    case ReasonCode::kNewcomer:
+      return node + " is taken in: a new generation begins";
+    case ReasonCode::kMemberMissing:
+      return "group rank " + Number(r.a) + " did not come back within " + Milliseconds(r.b);
+    case ReasonCode::kStaleWorkers:
+      return "workers of generation " + Number(r.a) + " belong to the past: the job is at " +
+             Number(r.b);
+    case ReasonCode::kRejectedSettings:
+      return node + " is refused" + AfterColon(r.detail);
+    case ReasonCode::kRejectedRank:
+      return node + " is refused: rank " + Number(r.a) + " is taken by " + r.detail;
+    case ReasonCode::kAddressGuessed:
+      return "the address of " + node + " is a guess" + AfterColon(r.detail);
+    default:
+      return "";
+  }
+}
+
+// How the job ended.
+std::string EndSentence(const Reason& r) {
+  switch (r.code) {
+    case ReasonCode::kJobSucceeded:
+      return "job succeeded: all workers exited with 0";
+    case ReasonCode::kJobFailedBudget:
+      return "job failed: " + r.detail + "; " +
+             (r.b == 0
+                  ? "no restarts are allowed"
+                  : Number(r.a) + " of " + Counted(r.b, "restart is used", "restarts are used"));
+    case ReasonCode::kJobFailedFatal:
+      return "job failed: " + r.detail + "; no restart can mend it";
+    case ReasonCode::kJobFailedJoinTimeout:
+      return "job failed: " + Number(r.a) + " of " + Counted(r.b, "node", "nodes") +
+             " had come after " + r.detail;
+    case ReasonCode::kJobStopped:
+      return "job stopped by " + (r.subject.empty() ? "an operator" : r.subject);
+    case ReasonCode::kJobAbandoned:
+      return "job ended: every node has left" + AfterColon(r.detail);
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+const char* Label(ReasonCode code) { return kNames[static_cast<size_t>(code)].label; }
+
+std::string Sentence(const Reason& reason) {
+  for (const auto& describe : {ProgressSentence, NodeSentence, EndSentence}) {
+    if (std::string text = describe(reason); !text.empty()) return text;
+  }
+  return Label(reason.code);
+}
+
+}  // namespace muster

@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "rendezvous/round_limits.h"
+#include "rendezvous/round_machine.h"
+
+// Who is let in, and what an agent that (re-)attaches brings along.
+
+namespace muster {
+
+void RoundMachine::OnHello(const MessageArrived& event, const Hello& hello) {
+  Node* bound = NodeOf(event.stream);
+  if (bound != nullptr &&
+      (bound->id != hello.node_id || bound->hello.incarnation != hello.incarnation)) {
+    Lose(*bound, {ReasonCode::kNodeLostStream, bound->id});
+  }
+  if (phase_ == RoundPhase::kClosed) {
+    if (!settings_) settings_ = hello.settings;
+    return Send(Admit(event, hello).stream, *verdict_);
+  }
+  if (const auto refusal = Refusal(hello)) return Refuse(event.stream, *refusal);
+  if (!IsBinding()) settings_ = hello.settings;
+  Reconcile(Admit(event, hello));
+}
+
+// Until a generation has formed, the settings are those of the nodes that are here: one that left
+// to come back with better ones is not held to its old ones.
+bool RoundMachine::IsBinding() const {
+  return settings_ && (generation_ > 0 ||
+                       std::any_of(nodes_.begin(), nodes_.end(),
+                                   [](const auto& entry) { return entry.second.attached(); }));
+}
+
+std::optional<Rejected> RoundMachine::Refusal(const Hello& hello) const {
+  const auto refuse = [&hello](std::string detail) {
+    const Reason reason{ReasonCode::kRejectedSettings, hello.node_id, 0, 0, std::move(detail)};
+    return Rejected{kExitBadSettings, Sentence(reason)};
+  };
+  if (hello.node_id.empty()) return refuse("it has no node id");
+  if (hello.slots < 1) return refuse("it has " + std::to_string(hello.slots) + " slots");
+  const auto known = nodes_.find(hello.node_id);
+  if (known != nodes_.end()) {
+    const auto& retired = known->second.retired;
+    if (std::count(retired.begin(), retired.end(), hello.incarnation) > 0) {
+      return Rejected{kExitRefused, Sentence({ReasonCode::kNodeReplaced, hello.node_id})};
+    }
+  }
+  if (std::string error = DescribeError(hello.settings); !error.empty()) return refuse(error);
+  if (IsBinding()) {
+    const std::string difference = DescribeDifference(*settings_, hello.settings);
+    if (!difference.empty()) return refuse(difference);
+  }
+  return RankRefusal(hello);
+}
+
+std::optional<Rejected> RoundMachine::RankRefusal(const Hello& hello) const {
+  const auto refuse = [&hello](std::string detail) {
+    const Reason reason{ReasonCode::kRejectedSettings, hello.node_id, 0, 0, std::move(detail)};
+    return Rejected{kExitBadSettings, Sentence(reason)};
+  };
+  const int rank = hello.fixed_group_rank;
+  if (rank >= 0 && hello.settings.nodes_min != hello.settings.nodes_max) {
+    return refuse("a fixed node rank needs a fixed number of nodes, not MIN:MAX");
+  }
+  if (rank >= hello.settings.nodes_max) {
+    return refuse("its node rank is " + std::to_string(rank) + " in a job of " +
+                  std::to_string(hello.settings.nodes_max) + " nodes: ranks start at 0");
+  }
+  for (const auto& [id, other] : nodes_) {
+    if (id == hello.node_id || !other.attached() || other.leaving) continue;
+    if ((other.hello.fixed_group_rank < 0) != (rank < 0)) {
+      return refuse(rank < 0 ? "it has no fixed node rank and node " + id + " has one"
+                             : "it has a fixed node rank and node " + id + " has none");
+    }
+    if (rank >= 0 && other.hello.fixed_group_rank == rank) {
+      const Reason reason{ReasonCode::kRejectedRank, hello.node_id, rank, 0, "node " + id};
+      return Rejected{kExitRefused, Sentence(reason)};
+    }
+  }
+  return std::nullopt;
+}
+
+void RoundMachine::Refuse(StreamId stream, const Rejected& refusal) {
+  Send(stream, refusal);
+  CloseStream(stream);
+}
+
+// Binds the stream to its node. A newer incarnation takes the node over: the older one is lost and
+// never let in again, or two processes with one node id would replace each other for ever.
+Node& RoundMachine::Admit(const MessageArrived& event, const Hello& hello) {
+  Node& node = nodes_[hello.node_id];
+  const bool is_known = !node.id.empty();
+  const bool is_same = is_known && node.hello.incarnation == hello.incarnation;
+  if (node.attached() && node.stream != event.stream) {
+    streams_.erase(node.stream);
+    if (!is_same) {
+      Send(node.stream,
+           Rejected{kExitRefused, Sentence({ReasonCode::kNodeReplaced, hello.node_id})});
+    }
+    CloseStream(node.stream);
+  }
+  if (!is_same) Renew(node, hello);
+  node.stream = event.stream;
+  node.hello = hello;
+  node.peer_address = event.peer_address;
+  node.next_port = hello.next_port;
+  node.last_heard = now_;
+  node.waits = false;
+  node.stale_generation = 0;
+  streams_[node.stream] = node.id;
+  return node;
+}
+
+void RoundMachine::Renew(Node& node, const Hello& hello) {
+  const Node old = std::exchange(node, Node{});
+  node.id = hello.node_id;
+  node.arrival = ++arrivals_;
+  node.last_group_rank = old.last_group_rank;
+  node.retired = old.retired;
+  if (!old.id.empty()) node.retired.push_back(old.hello.incarnation);
+  if (node.retired.size() > kRetiredMax) node.retired.erase(node.retired.begin());
+  const Reason replaced{ReasonCode::kNodeReplaced, node.id};
+  Seat* seat = phase_ == RoundPhase::kClosed ? nullptr : SeatOf(old);
+  if (seat != nullptr && !seat->lost) {
+    LoseSeat(*seat, old.last_heard, replaced);
+  } else {
+    Log(old.attached() ? replaced : Reason{ReasonCode::kNodeJoined, node.id});
+  }
+}
+
+// Brings what the agent says it runs and what the job is at together.
+void RoundMachine::Reconcile(Node& node) {
+  const Running& running = node.hello.running;
+  const int64_t generation = running.assignment.generation;
+  if (running.phase != WorkersPhase::kNone) {
+    highest_heard_ = std::max(highest_heard_, generation);
+    if (CanRecover(running)) Recover(running.assignment);
+    ClaimSeat(node);
+  } else if (phase_ == RoundPhase::kRecovering) {
+    GiveUpFixedSeat(node);
+  }
+  const bool is_current = running.phase != WorkersPhase::kNone && generation == generation_ &&
+                          running.assignment.instance == instance_;
+  if (Seat* seat = SeatOf(node)) {
+    return ReconcileSeat(node, *seat, is_current ? running.phase : WorkersPhase::kNone);
+  }
+  if (!IsAlive(running.phase)) return;
+  node.stale_generation = generation;
+  Order(node, generation, {ReasonCode::kStaleWorkers, node.id, generation, generation_});
+}
+
+// `reported`: what the workers of the current generation do on this node; kNone when there are
+// none.
+void RoundMachine::ReconcileSeat(Node& node, Seat& seat, WorkersPhase reported) {
+  seat.lost = false;
+  seat.fenced_until = Time::min();
+  if (seat.phase == WorkersPhase::kSucceeded) return;
+  switch (reported) {
+    case WorkersPhase::kSucceeded:
+      SetPhase(seat, WorkersPhase::kSucceeded);
+      return;
+    case WorkersPhase::kRunning:
+      if (phase_ != RoundPhase::kStopping) return;
+      MarkStopping(seat);
+      Order(node, generation_, reason_);
+      return;
+    case WorkersPhase::kStopping:
+      MarkStopping(seat);
+      break;
+    case WorkersPhase::kStopped:
+      SetPhase(seat, WorkersPhase::kStopped);
+      break;
+    case WorkersPhase::kNone:
+      // The assignment has not reached it, or the generation ended before it could start.
+      if (phase_ == RoundPhase::kRunning) return Send(node.stream, seat.assignment);
+      SetPhase(seat, WorkersPhase::kStopped);
+      return;
+  }
+  if (phase_ != RoundPhase::kStopping) EndGeneration({ReasonCode::kWorkersVanished, node.id});
+}
+
+bool RoundMachine::CanRecover(const Running& running) const {
+  const Assignment& place = running.assignment;
+  if (generation_ > 0 && phase_ != RoundPhase::kRecovering) return false;
+  return place.generation > 0 && place.instance >= instance_ && place.group_world_size >= 1 &&
+         place.group_world_size <= settings_->nodes_max;
+}
+
+// The master has no memory of this generation: takes over what it can and waits for the other
+// members.
+void RoundMachine::Recover(const Assignment& place) {
+  const bool is_newer = generation_ == 0 || std::tie(place.instance, place.generation) >
+                                                std::tie(instance_, generation_);
+  restarts_used_ = std::max(restarts_used_, std::min(place.restart_count, settings_->max_restarts));
+  if (!is_newer) return;
+  for (auto& [id, node] : nodes_) {
+    if (node.group_rank >= 0 && IsAlive(node.phase) && node.attached()) {
+      node.stale_generation = generation_;
+      Order(node, generation_, {ReasonCode::kStaleWorkers, id, generation_, place.generation});
+    }
+    node.group_rank = -1;
+    node.phase = WorkersPhase::kNone;
+  }
+  phase_ = RoundPhase::kRecovering;
+  instance_ = place.instance;
+  generation_ = place.generation;
+  join_deadline_ = last_call_deadline_ = kNever;
+  if (recovery_deadline_ == kNever) recovery_deadline_ = now_ + kRecoveryGrace;
+  Seat missing;
+  missing.lost = true;
+  missing.fenced_until = settings_->fencing == Fencing::kStrict
+                             ? std::max(recovery_deadline_, now_ + StrictFence())
+                             : recovery_deadline_;
+  seats_.assign(place.group_world_size, missing);
+}
+
+void RoundMachine::ClaimSeat(Node& node) {
+  const Running& running = node.hello.running;
+  const Assignment& place = running.assignment;
+  if (place.instance != instance_ || place.generation != generation_) return;
+  if (place.group_rank < 0 || static_cast<size_t>(place.group_rank) >= seats_.size()) return;
+  Seat& seat = seats_[place.group_rank];
+  if (!seat.node_id.empty()) return;
+  seat = Seat{node.id, node.hello.incarnation, place};
+  node.group_rank = node.last_group_rank = place.group_rank;
+  node.phase = seat.phase;
+  node.started = true;
+}
+
+// With fixed ranks a fresh process tells by its rank whose successor it is: nobody waits for that
+// member any longer.
+void RoundMachine::GiveUpFixedSeat(Node& node) {
+  const int rank = node.hello.fixed_group_rank;
+  if (rank < 0 || static_cast<size_t>(rank) >= seats_.size()) return;
+  Seat& seat = seats_[rank];
+  if (!seat.node_id.empty()) return;
+  seat.node_id = node.id;
+  LoseSeat(seat, now_, {ReasonCode::kNodeReplaced, node.id});
+}
+
+}  // namespace muster

@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "rendezvous/master_address.h"
+#include "rendezvous/rank_assignment.h"
+#include "rendezvous/round_limits.h"
+#include "rendezvous/round_machine.h"
+
+// How a generation begins, and what those who wait for it are told.
+
+namespace muster {
+
+int RoundMachine::CandidateCount() const {
+  return static_cast<int>(std::count_if(
+      nodes_.begin(), nodes_.end(), [](const auto& entry) { return entry.second.is_candidate(); }));
+}
+
+void RoundMachine::AdvanceForming() {
+  if (CandidateCount() < settings_->nodes_min) {
+    last_call_deadline_ = kNever;
+    if (join_deadline_ == kNever) join_deadline_ = now_ + settings_->join_timeout;
+  } else {
+    join_deadline_ = kNever;
+    if (last_call_deadline_ == kNever) last_call_deadline_ = now_ + settings_->last_call;
+  }
+  if (const auto hold = FormationHold()) return SetReason(hold->reason);
+  Form();
+}
+
+std::optional<RoundMachine::Hold> RoundMachine::FormationHold() const {
+  const int here = CandidateCount();
+  if (here < settings_->nodes_min) {
+    return Hold{{ReasonCode::kWaitingForNodes, "", here, settings_->nodes_min}, join_deadline_};
+  }
+  if (now_ < backoff_until_) {
+    const auto wait = std::chrono::floor<std::chrono::milliseconds>(backoff_wait_);
+    return Hold{{ReasonCode::kBackingOff, "", backoff_.in_a_row(), wait.count()}, backoff_until_};
+  }
+  const bool all_are_in = here >= settings_->nodes_max || (last_size_ > 0 && here >= last_size_);
+  if (last_call_due_ && !all_are_in && now_ < last_call_deadline_) {
+    return Hold{{ReasonCode::kLastCall, "", here, settings_->nodes_max}, last_call_deadline_};
+  }
+  return std::nullopt;
+}
+
+void RoundMachine::AdvanceRecovering() {
+  for (const Seat& seat : seats_) {
+    if (seat.lost && seat.phase != WorkersPhase::kSucceeded) {
+      const auto back = std::count_if(seats_.begin(), seats_.end(),
+                                      [](const Seat& other) { return !other.lost; });
+      return SetReason({ReasonCode::kRecovering, "", back, static_cast<int64_t>(seats_.size())});
+    }
+  }
+  phase_ = RoundPhase::kRunning;
+  formed_at_ = now_;
+  recovery_deadline_ = kNever;
+  SetReason({ReasonCode::kGenerationStarted, "", generation_, static_cast<int64_t>(seats_.size())});
+}
+
+void RoundMachine::AdvanceRunning() {
+  const auto has_succeeded = [](const Seat& seat) {
+    return seat.phase == WorkersPhase::kSucceeded;
+  };
+  if (std::all_of(seats_.begin(), seats_.end(), has_succeeded)) return CloseSucceeded();
+  // A generation that has begun to finish is not ended for the sake of more nodes.
+  if (settings_->join_policy != JoinPolicy::kNow ||
+      seats_.size() >= static_cast<size_t>(settings_->nodes_max) ||
+      std::any_of(seats_.begin(), seats_.end(), has_succeeded)) {
+    return;
+  }
+  for (const auto& [id, node] : nodes_) {
+    if (!node.is_candidate() || node.group_rank >= 0) continue;
+    incident_.Planned();
+    return EndGeneration({ReasonCode::kNewcomer, id});
+  }
+}
+
+// Former members first, then who waits longest.
+std::vector<Node*> RoundMachine::ChooseMembers() {
+  std::vector<Node*> members;
+  for (auto& [id, node] : nodes_) {
+    if (node.is_candidate()) members.push_back(&node);
+  }
+  std::sort(members.begin(), members.end(), [](const Node* a, const Node* b) {
+    const bool a_is_new = a->last_group_rank < 0;
+    const bool b_is_new = b->last_group_rank < 0;
+    return a_is_new != b_is_new ? b_is_new : a->arrival < b->arrival;
+  });
+  if (members.size() > static_cast<size_t>(settings_->nodes_max)) {
+    members.resize(settings_->nodes_max);
+  }
+  return members;
+}
+
+void RoundMachine::Form() {
+  std::vector<Node*> members = ChooseMembers();
+  std::vector<RankRequest> requests;
+  for (const Node* node : members) {
+    requests.push_back({node->id, node->hello.topology_key, node->hello.role, node->hello.slots,
+                        node->hello.fixed_group_rank, node->last_group_rank});
+  }
+  const RankTable table = AssignRanks(requests);
+  ForgetLostNodes();
+  for (auto& [id, node] : nodes_) node.last_group_rank = -1;
+  generation_ = std::max(generation_, highest_heard_) + 1;
+  seats_.assign(members.size(), Seat{});
+  for (size_t i = 0; i < members.size(); ++i) {
+    Node& node = *members[i];
+    const RankGrant& grant = table.grants[i];
+    Assignment place;
+    place.instance = instance_;
+    place.generation = generation_;
+    place.group_rank = grant.group_rank;
+    place.group_world_size = static_cast<int>(members.size());
+    place.rank_base = grant.rank_base;
+    place.world_size = table.world_size;
+    place.role_rank_base = grant.role_rank_base;
+    place.role_world_size = grant.role_world_size;
+    place.restart_count = restarts_used_;
+    seats_[grant.group_rank] = Seat{node.id, node.hello.incarnation, place};
+    node.group_rank = node.last_group_rank = grant.group_rank;
+    node.phase = WorkersPhase::kRunning;
+    node.started = node.ready = false;
+  }
+  SetMaster(members);
+  phase_ = RoundPhase::kRunning;
+  formed_at_ = now_;
+  join_deadline_ = last_call_deadline_ = kNever;
+  SetReason({ReasonCode::kGenerationStarted, "", generation_, static_cast<int64_t>(seats_.size())});
+  for (const Seat& seat : seats_) Send(nodes_.at(seat.node_id).stream, seat.assignment);
+}
+
+void RoundMachine::SetMaster(const std::vector<Node*>& members) {
+  std::string masters_host;
+  for (const Node* node : members) {
+    if (!IsLoopback(node->peer_address) && masters_host.empty()) {
+      masters_host = node->hello.dialled_host;
+    }
+  }
+  const bool is_single = settings_->nodes_max == 1;
+  for (Node* node : members) {
+    const AddressChoice choice = ReachableAddress(node->hello, node->peer_address, masters_host);
+    node->address = is_single ? "127.0.0.1" : choice.address;
+    const bool is_used = node->group_rank == 0 && node->hello.fixed_master_addr.empty();
+    if (!choice.guess.empty() && !is_single && is_used) {
+      Log({ReasonCode::kAddressGuessed, node->id, 0, 0, choice.address + ": " + choice.guess});
+    }
+  }
+  const Node& first = nodes_.at(seats_.front().node_id);
+  const Hello& hello = first.hello;
+  for (Seat& seat : seats_) {
+    seat.assignment.master_addr =
+        hello.fixed_master_addr.empty() ? first.address : hello.fixed_master_addr;
+    seat.assignment.master_port =
+        hello.fixed_master_port > 0 ? hello.fixed_master_port : first.next_port;
+  }
+}
+
+std::optional<RoundMachine::Hold> RoundMachine::HoldOf(const Node& node,
+                                                       const std::optional<Hold>& general) const {
+  if (!node.attached() || node.leaving) return std::nullopt;
+  const bool is_member = node.group_rank >= 0;
+  switch (phase_) {
+    case RoundPhase::kForming:
+      return general;
+    case RoundPhase::kRecovering:
+      if (is_member) return std::nullopt;
+      return Hold{reason_, recovery_deadline_};
+    case RoundPhase::kRunning: {
+      if (is_member) return std::nullopt;
+      const int64_t places = settings_->nodes_max;
+      if (static_cast<int64_t>(seats_.size()) < places) {
+        return Hold{{ReasonCode::kWaitingForRestart, "", generation_}};
+      }
+      return Hold{{ReasonCode::kSpare, "", places}};
+    }
+    case RoundPhase::kStopping:
+      if (is_member && IsAlive(node.phase)) return std::nullopt;
+      return general;
+    case RoundPhase::kClosed:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void RoundMachine::UpdateWaits() {
+  if (!settings_) return;
+  std::optional<Hold> general;
+  if (phase_ == RoundPhase::kForming) general = FormationHold();
+  if (phase_ == RoundPhase::kStopping) general = StoppingHold();
+  for (auto& [id, node] : nodes_) {
+    const auto hold = HoldOf(node, general);
+    if (!hold) {
+      node.waits = false;
+      continue;
+    }
+    const bool is_other = !node.waits || hold->reason.code != node.wait_reason.code;
+    const bool has_changed = is_other || hold->reason != node.wait_reason;
+    const Time spaced = node.wait_sent + kWaitSpacing;
+    if (is_other || now_ >= node.wait_until || (has_changed && now_ >= spaced)) {
+      // Where nobody can say how long, the node is told again before it could doubt.
+      const Time until = hold->until == kNever ? now_ + settings_->join_timeout : hold->until;
+      node.waits = true;
+      node.wait_reason = hold->reason;
+      node.wait_sent = now_;
+      node.wait_until = node.wait_next = std::max(until, now_ + kWaitSpacing);
+      Send(node.stream, Wait{Sentence(hold->reason), std::max(until - now_, Duration::zero())});
+    } else {
+      node.wait_next = has_changed ? std::min(spaced, node.wait_until) : node.wait_until;
+    }
+  }
+}
+
+}  // namespace muster

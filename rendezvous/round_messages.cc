@@ -1,0 +1,124 @@
+#include <string>
+
+#include "rendezvous/round_limits.h"
+#include "rendezvous/round_machine.h"
+
+// Messages of nodes that have said Hello, and last wills.
+
+namespace muster {
+namespace {
+
+std::string Detail(const Leaving& leaving) {
+  if (!leaving.detail.empty()) return leaving.detail;
+  switch (leaving.cause) {
+    case LeaveCause::kSignal:
+      return "a signal";
+    case LeaveCause::kDrained:
+      return "drained";
+    case LeaveCause::kOperator:
+      return "an operator took it out";
+  }
+  return "";
+}
+
+}  // namespace
+
+// The place that a message of `generation` is about; nullptr after a message from the past has been
+// answered. `may_run`: the message says that workers of that generation may be alive.
+Seat* RoundMachine::CurrentSeat(Node& node, int64_t generation, bool may_run) {
+  if (phase_ == RoundPhase::kClosed)
+    return nullptr;  // the verdict is on its way on this very stream
+  Seat* seat = SeatOf(node);
+  if (seat != nullptr && generation == generation_) return seat;
+  AnswerStale(node, generation, may_run);
+  return nullptr;
+}
+
+void RoundMachine::AnswerStale(Node& node, int64_t generation, bool may_run) {
+  const Seat* seat = SeatOf(node);
+  if (seat != nullptr && phase_ != RoundPhase::kStopping) {
+    return Send(node.stream, seat->assignment);
+  }
+  if (seat != nullptr && IsAlive(seat->phase)) return Order(node, generation_, reason_);
+  if (seat == nullptr && may_run) {
+    node.stale_generation = generation;
+    return Order(node, generation, {ReasonCode::kStaleWorkers, node.id, generation, generation_});
+  }
+  node.waits = false;  // it is told anew what it waits for
+}
+
+void RoundMachine::Handle(Node& node, const Heartbeat& message) {
+  Send(node.stream, HeartbeatAck{message.sequence});
+}
+
+void RoundMachine::Handle(Node& node, const WorkersStarted& message) {
+  if (CurrentSeat(node, message.generation, true) != nullptr) node.started = true;
+}
+
+void RoundMachine::Handle(Node& node, const WorkersReady& message) {
+  if (CurrentSeat(node, message.generation, true) != nullptr) node.ready = true;
+}
+
+void RoundMachine::Handle(Node& node, const WorkersStopped& message) {
+  node.next_port = message.next_port;
+  if (node.stale_generation != 0 && node.stale_generation == message.generation) {
+    node.stale_generation = 0;
+    return;
+  }
+  Seat* seat = CurrentSeat(node, message.generation, false);
+  if (seat == nullptr || !IsAlive(seat->phase)) return;
+  SetPhase(*seat, WorkersPhase::kStopped);
+  if (phase_ != RoundPhase::kStopping) EndGeneration({ReasonCode::kWorkersVanished, node.id});
+}
+
+void RoundMachine::Handle(Node& node, const WorkerFailed& message) {
+  Seat* seat = CurrentSeat(node, message.generation, true);
+  if (seat == nullptr || !IsAlive(seat->phase)) return;
+  incident_.AddFailure(node.id, message);
+  MarkStopping(*seat);
+  EndGeneration({ReasonCode::kWorkerFailed, node.id, message.rank, 0, message.status.ToString()});
+  if (!message.can_restart) CloseFailed({node.id, message}, ReasonCode::kJobFailedFatal);
+}
+
+void RoundMachine::Handle(Node& node, const WorkersSucceeded& message) {
+  node.next_port = message.next_port;
+  if (node.stale_generation != 0 && node.stale_generation == message.generation) {
+    node.stale_generation = 0;
+    return;
+  }
+  Seat* seat = CurrentSeat(node, message.generation, false);
+  if (seat != nullptr && IsAlive(seat->phase)) SetPhase(*seat, WorkersPhase::kSucceeded);
+}
+
+void RoundMachine::Handle(Node& node, const Leaving& message) {
+  node.leaving = true;
+  last_leave_ = message;
+  last_leave_->detail = Detail(message);
+  const Reason reason{ReasonCode::kNodeLeft, node.id, 0, 0, last_leave_->detail};
+  Seat* seat = SeatOf(node);
+  const bool is_needed = seat != nullptr && seat->phase != WorkersPhase::kSucceeded;
+  if (phase_ == RoundPhase::kClosed || !is_needed) {
+    if (phase_ == RoundPhase::kForming && node.last_group_rank >= 0) last_call_due_ = true;
+    return Log(reason);
+  }
+  incident_.MemberGone();
+  if (IsAlive(seat->phase)) MarkStopping(*seat);
+  EndGeneration(reason);
+}
+
+void RoundMachine::OnLastWill(StreamId stream, const LastWill& will) {
+  CloseStream(stream);
+  const auto found = nodes_.find(will.node_id);
+  if (found != nodes_.end() && found->second.attached() &&
+      found->second.hello.incarnation == will.incarnation) {
+    CloseStream(found->second.stream);
+    Lose(found->second, {ReasonCode::kNodeLostStream, will.node_id});
+  }
+  if (phase_ == RoundPhase::kClosed || will.generation != generation_) return;
+  for (Seat& seat : seats_) {
+    if (seat.node_id != will.node_id || seat.incarnation != will.incarnation) continue;
+    if (IsAlive(seat.phase)) SetPhase(seat, WorkersPhase::kStopped);
+  }
+}
+
+}  // namespace muster
