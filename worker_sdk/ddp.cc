@@ -194,8 +194,8 @@ class DDPCore::Impl {
 
  private:
   template <class F>
-  auto Guard(const char* what, F&& part) const {
-    return world_.membership().Guard(what, std::forward<F>(part));
+  void Guard(const char* what, F&& part) const {
+    world_.membership().Guard(what, std::forward<F>(part));
   }
 
   void RequireEngine() const {
