@@ -1,0 +1,21 @@
+#ifndef MUSTER_LAUNCHER_EXIT_CODES_H_
+#define MUSTER_LAUNCHER_EXIT_CODES_H_
+
+#include "absl/status/status.h"
+
+namespace muster {
+
+// Exit codes of muster itself (docs/EXIT_CODES.md); others are a worker's own, or 128 + a signal.
+inline constexpr int kExitUsage = 2;         // the command line
+inline constexpr int kExitUnavailable = 69;  // EX_UNAVAILABLE: no master to be reached
+inline constexpr int kExitSoftware = 70;     // EX_SOFTWARE: a fault in muster
+inline constexpr int kExitConfig = 78;       // EX_CONFIG: what is asked for does not work here
+inline constexpr int kExitNotExecutable = 126;
+inline constexpr int kExitNotFound = 127;
+
+// The code for a failure before anything was started, by the kinds that launcher/plan.h names.
+int ExitCodeFor(const absl::Status& status);
+
+}  // namespace muster
+
+#endif  // MUSTER_LAUNCHER_EXIT_CODES_H_

@@ -1,0 +1,83 @@
+#include <sys/random.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/host_port.h"
+#include "base/log.h"
+#include "launcher/cluster_door.h"
+#include "launcher/exit_codes.h"
+#include "rendezvous/cluster.h"
+#include "rendezvous/last_will.h"
+
+namespace muster {
+namespace {
+
+// The others notice a lost node by its silence at the latest, so that there is no use in more.
+constexpr Duration kLastWillTimeout = std::chrono::seconds(10);
+
+std::optional<bool> IsHost(HostMaster host_master) {
+  switch (host_master) {
+    case HostMaster::kAuto:
+      return std::nullopt;
+    case HostMaster::kYes:
+      return true;
+    case HostMaster::kNo:
+      return false;
+  }
+  return std::nullopt;
+}
+
+uint64_t RandomSeed() {
+  uint64_t seed = 0;
+  // Without a random seed the jitter of back-offs is the same on all masters, no more.
+  static_cast<void>(getrandom(&seed, sizeof(seed), 0));
+  return seed;
+}
+
+std::unique_ptr<RendezvousClient> MakeClient(const AgentOptions& options) {
+  ClusterOptions cluster;
+  cluster.endpoint = {options.endpoint_host, options.endpoint_port};
+  cluster.is_host = IsHost(options.host_master);
+  cluster.seed = RandomSeed();
+  return MakeClusterRendezvous(std::move(cluster));
+}
+
+class GrpcCluster : public ClusterDoor {
+ public:
+  RendezvousFactory factory() override { return MakeClient; }
+
+  int SendLastWill(const std::vector<std::string>& words) override {
+    std::map<std::string, std::string> values;
+    for (size_t i = 0; i + 1 < words.size(); i += 2) values[words[i]] = words[i + 1];
+    LastWill will;
+    will.job_id = values["--job"];
+    will.node_id = values["--node"];
+    absl::StatusOr<HostPort> endpoint = ParseHostPort(values["--endpoint"], 0);
+    if (!endpoint.ok() || endpoint->port == 0 || will.job_id.empty() || will.node_id.empty() ||
+        !absl::SimpleAtoi(values["--incarnation"], &will.incarnation) ||
+        !absl::SimpleAtoi(values["--generation"], &will.generation)) {
+      Log(LogLevel::kError,
+          "last-will: needs --endpoint HOST:PORT --job ID --node ID --incarnation N "
+          "--generation N: it is for muster's own use");
+      return kExitUsage;
+    }
+    absl::Status sent = muster::SendLastWill(*endpoint, will, kLastWillTimeout);
+    if (sent.ok()) return 0;
+    Log(LogLevel::kDebug, absl::StrCat("last-will: ", sent.message()));
+    return kExitUnavailable;
+  }
+};
+
+}  // namespace
+
+ClusterDoor* FindClusterDoor() {
+  static GrpcCluster& door = *new GrpcCluster;
+  return &door;
+}
+
+}  // namespace muster

@@ -1,0 +1,160 @@
+#include "launcher/help_text.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "launcher/option_table.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kColumns = 100;
+constexpr size_t kHelpColumn = 34;
+
+constexpr OptionGroup kGroups[] = {OptionGroup::kWorkers, OptionGroup::kNodes,
+                                   OptionGroup::kFailures, OptionGroup::kOutput,
+                                   OptionGroup::kOther};
+
+std::string DefaultText(const OptionSpec& spec) {
+  if (*spec.default_note != 0) return spec.default_note;
+  return spec.default_text;
+}
+
+// "  -r, --redirects STREAMS".
+std::string Left(const OptionSpec& spec) {
+  std::string letter =
+      spec.letter == 0 ? "    " : absl::StrCat("-", std::string(1, spec.letter), ", ");
+  return absl::StrCat("  ", letter, "--", spec.name, *spec.metavar == 0 ? "" : " ", spec.metavar);
+}
+
+void AppendWrapped(absl::string_view text, size_t indent, std::string* out) {
+  size_t column = indent;
+  for (absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (column > indent && column + 1 + word.size() > kColumns) {
+      absl::StrAppend(out, "\n", std::string(indent, ' '));
+      column = indent;
+    } else if (column > indent) {
+      out->push_back(' ');
+      ++column;
+    }
+    absl::StrAppend(out, word);
+    column += word.size();
+  }
+  out->push_back('\n');
+}
+
+void AppendOption(const OptionSpec& spec, std::string* out) {
+  std::string left = Left(spec);
+  absl::StrAppend(out, left);
+  if (left.size() + 2 > kHelpColumn) {
+    absl::StrAppend(out, "\n", std::string(kHelpColumn, ' '));
+  } else {
+    absl::StrAppend(out, std::string(kHelpColumn - left.size(), ' '));
+  }
+  std::string help = spec.help;
+  if (!DefaultText(spec).empty()) absl::StrAppend(&help, " [", DefaultText(spec), "]");
+  AppendWrapped(help, kHelpColumn, out);
+}
+
+// For a cell of a Markdown table.
+std::string Cell(absl::string_view text) { return absl::StrReplaceAll(text, {{"|", "\\|"}}); }
+
+std::string Code(absl::string_view text) {
+  return text.empty() ? "" : absl::StrCat("`", Cell(text), "`");
+}
+
+void AppendTable(OptionGroup group, std::string* out) {
+  absl::StrAppend(out, "\n## ", GroupTitle(group), "\n\n",
+                  "| option | default | variable | meaning |\n| --- | --- | --- | --- |\n");
+  for (const OptionSpec& spec : RunOptions()) {
+    if (spec.group != group || spec.kind == OptionKind::kUnavailable) continue;
+    std::string option = absl::StrCat("--", spec.name, *spec.metavar == 0 ? "" : " ", spec.metavar);
+    std::string letter =
+        spec.letter == 0 ? "" : absl::StrCat("`-", std::string(1, spec.letter), "`, ");
+    std::string variable = Code(PetVariable(spec));
+    if (*spec.variable != 0) absl::StrAppend(&variable, ", ", Code(spec.variable));
+    std::string preset =
+        *spec.default_note != 0 ? Cell(spec.default_note) : Code(spec.default_text);
+    absl::StrAppend(out, "| ", letter, Code(option), " | ", preset, " | ", variable, " | ",
+                    Cell(spec.help), spec.in_torchrun ? "" : " *", " |\n");
+  }
+}
+
+}  // namespace
+
+std::string HelpText() {
+  return R"(muster starts distributed training jobs and keeps them running.
+
+  muster run [OPTIONS] PROGRAM [ARGUMENTS...]   run a job, or one node of it
+  muster run --help                             all options
+  muster version                                print the version
+  muster help [COMMAND]                         print this text, or that of a command
+
+Called by the name torchrun, muster behaves as `muster run`.
+Exit codes: docs/EXIT_CODES.md. 2 means that the command line is wrong.
+)";
+}
+
+std::string RunHelpText() {
+  std::string out =
+      "muster run [OPTIONS] PROGRAM [ARGUMENTS...]\n\n"
+      "Starts PROGRAM once for each worker of this node and keeps the job running. What ends in "
+      ".py "
+      "or\nis not executable runs under Python. What follows PROGRAM, or --, is its own.\n\n"
+      "Long options may have underscores for dashes and may be abbreviated. Each can be given as "
+      "a\n"
+      "variable, too: --max-restarts is PET_MAX_RESTARTS. Defaults are in brackets.\n";
+  for (OptionGroup group : kGroups) {
+    absl::StrAppend(&out, "\n", GroupTitle(group), "\n");
+    for (const OptionSpec& spec : RunOptions()) {
+      if (spec.group == group && spec.kind != OptionKind::kUnavailable) AppendOption(spec, &out);
+    }
+    if (group == OptionGroup::kOther)
+      absl::StrAppend(&out, "  -h, --help", std::string(22, ' '), "Print this text.\n");
+  }
+  return out;
+}
+
+std::string CommandsDocument() {
+  std::string out = R"(# Commands
+
+<!-- Made from launcher/option_table.cc: bazel run //launcher:commands_document > docs/COMMANDS.md -->
+
+| command | does |
+| --- | --- |
+| `muster run [OPTIONS] PROGRAM [ARGUMENTS...]` | runs a job, or one node of it |
+| `muster version` | prints the version |
+| `muster help [COMMAND]` | prints a short text, or all options of a command |
+
+Called by the name `torchrun`, muster behaves as `muster run`. Exit codes: [EXIT_CODES.md](EXIT_CODES.md).
+
+# muster run
+
+* What follows PROGRAM belongs to it and is not looked at. `--` before PROGRAM is dropped.
+* `--max-restarts 3`, `--max_restarts 3`, `--max-restarts=3` and an unambiguous abbreviation (`--max-r 3`) are the same.
+  Of an option that is given twice the last counts. A switch can be turned off: `--standalone=no`.
+* The command line wins over the `PET_` variable, that over other variables, these over the default. A switch as a variable is
+  `1`, `true`, `yes`, `on` or `0`, `false`, `no`, `off`. A variable that is set and empty is an error.
+* A TIME is seconds or has a unit: `30`, `0.5`, `500ms`, `5m`, `1h`.
+* `--dry-run` prints the plan, each value with where it comes from.
+* Options marked * are not torchrun's.
+
+PROGRAM runs under Python when it ends in `.py`, when it is a file that is not executable, and with `-m`: as
+`PYTHON -u PROGRAM`, where PYTHON is the variable `PYTHON_EXEC`, else the first `python3` on `PATH`. Everything else is executed
+itself. A name without a slash that is no file here is looked for on `PATH`.
+)";
+  for (OptionGroup group : kGroups) AppendTable(group, &out);
+  std::string unavailable;
+  for (const OptionSpec& spec : RunOptions()) {
+    if (spec.kind != OptionKind::kUnavailable) continue;
+    absl::StrAppend(&unavailable, unavailable.empty() ? "" : ", ",
+                    Code(absl::StrCat("--", spec.name)));
+  }
+  absl::StrAppend(&out, "\nNot available yet, and refused: ", unavailable, ".\n");
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,25 @@
+#ifndef MUSTER_LAUNCHER_HELP_TEXT_H_
+#define MUSTER_LAUNCHER_HELP_TEXT_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+// What muster says of itself, made from launcher/option_table.h. Pure.
+
+namespace muster {
+
+inline constexpr absl::string_view kVersion = "0.1.0";
+
+// `muster --help`: the commands.
+std::string HelpText();
+
+// `muster run --help`: every option.
+std::string RunHelpText();
+
+// docs/COMMANDS.md.
+std::string CommandsDocument();
+
+}  // namespace muster
+
+#endif  // MUSTER_LAUNCHER_HELP_TEXT_H_

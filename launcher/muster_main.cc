@@ -1,0 +1,74 @@
+// The command line of muster. Two programs are made from it: `muster`, which starts in about a
+// millisecond and runs jobs of one node, and `muster-cluster` with gRPC (launcher/cluster_door.h).
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "launcher/cluster_door.h"
+#include "launcher/exit_codes.h"
+#include "launcher/help_text.h"
+#include "launcher/nearest_word.h"
+#include "launcher/option_values.h"
+#include "launcher/run_command.h"
+
+namespace muster {
+namespace {
+
+int Print(std::FILE* file, const std::string& text, int code) {
+  std::fwrite(text.data(), 1, text.size(), file);
+  return code;
+}
+
+int Usage(const std::string& problem) {
+  Log(LogLevel::kError, problem);
+  return kExitUsage;
+}
+
+int UnknownCommand(const std::string& word) {
+  std::string nearest = NearestWord(word, {"run", "version", "help"});
+  return Usage(absl::StrCat(
+      "unknown command ", Quoted(word), ": ",
+      nearest.empty() ? "'muster run PROGRAM' runs a program" : "did you mean '" + nearest + "'?"));
+}
+
+int HelpCommand(const std::vector<std::string>& words) {
+  if (words.empty()) return Print(stdout, HelpText(), 0);
+  if (words.front() == "run") return Print(stdout, RunHelpText(), 0);
+  if (words.front() == "version" || words.front() == "help") return Print(stdout, HelpText(), 0);
+  return UnknownCommand(words.front());
+}
+
+int LastWillCommand(const std::vector<std::string>& words, char** argv) {
+  ClusterDoor* cluster = FindClusterDoor();
+  return cluster == nullptr ? BecomeCluster(argv) : cluster->SendLastWill(words);
+}
+
+int Main(int argc, char** argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  const std::string name = words.empty() ? "" : words[0].substr(words[0].rfind('/') + 1);
+  if (!words.empty()) words.erase(words.begin());
+  const EnvMap env = EnvMapFrom(environ);
+  if (name == "torchrun") return RunCommand(words, env, argv);
+  if (words.empty()) return Print(stderr, HelpText(), kExitUsage);
+
+  const std::string command = words.front();
+  words.erase(words.begin());
+  if (command == "run") return RunCommand(words, env, argv);
+  if (command == "help" || command == "--help" || command == "-h") return HelpCommand(words);
+  if (command == "version" || command == "--version") {
+    return Print(stdout, absl::StrCat("muster ", kVersion, "\n"), 0);
+  }
+  if (command == "last-will") return LastWillCommand(words, argv);
+  return UnknownCommand(command);
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) { return muster::Main(argc, argv); }

@@ -1,0 +1,44 @@
+#include "launcher/nearest_word.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace muster {
+namespace {
+
+// Damerau's edit distance, where a swap of neighbours counts as one.
+int Distance(const std::string& a, const std::string& b) {
+  const size_t columns = b.size() + 1;
+  std::vector<std::vector<int>> table(a.size() + 1, std::vector<int>(columns));
+  for (size_t i = 0; i <= a.size(); ++i) table[i][0] = static_cast<int>(i);
+  for (size_t j = 0; j < columns; ++j) table[0][j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j < columns; ++j) {
+      int change = table[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      table[i][j] = std::min({change, table[i - 1][j] + 1, table[i][j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        table[i][j] = std::min(table[i][j], table[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return table[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::string NearestWord(const std::string& word, const std::vector<std::string>& candidates) {
+  constexpr size_t kWordMax = 64;  // what is longer is no typing error
+  if (word.size() > kWordMax) return "";
+  std::string nearest;
+  int best = std::max<int>(1, static_cast<int>(word.size()) / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    int distance = Distance(word, candidate);
+    if (distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+#ifndef MUSTER_LAUNCHER_OPTION_TABLE_H_
+#define MUSTER_LAUNCHER_OPTION_TABLE_H_
+
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+// The one list of the options of `muster run`. The parser, --help, docs/COMMANDS.md, the PET_
+// variables and the tests come from it. Pure.
+
+namespace muster {
+
+enum class OptionKind {
+  kValue,
+  kSwitch,
+  kUnavailable,  // one of torchrun's that is not built yet: refused by name
+};
+
+enum class OptionGroup { kWorkers, kNodes, kFailures, kOutput, kOther };
+
+struct OptionSpec {
+  const char* name;  // without dashes: "nproc-per-node" is --nproc-per-node and --nproc_per_node
+  char letter = 0;   // 'r' for -r; 0: none
+  OptionKind kind = OptionKind::kValue;
+  OptionGroup group = OptionGroup::kOther;
+  const char* metavar = "";
+  const char* default_text = "";  // the value when nothing else is given
+  const char* default_note = "";  // what --help says instead of it, where the default is computed
+  const char* variable = "";      // one more environment variable; after PET_, before the default
+  bool in_torchrun = true;
+  const char* help = "";
+  // OK, or "what is wrong: what to give" with the text in it. Null: any text will do.
+  absl::Status (*check)(absl::string_view text) = nullptr;
+};
+
+// In the order of --help.
+std::span<const OptionSpec> RunOptions();
+
+// The row with exactly this name (dashes, not underscores); null when there is none.
+const OptionSpec* FindSpec(absl::string_view name);
+
+// "PET_NPROC_PER_NODE" for nproc-per-node.
+std::string PetVariable(const OptionSpec& spec);
+
+// "Workers", "Nodes and rendezvous", ...
+const char* GroupTitle(OptionGroup group);
+
+}  // namespace muster
+
+#endif  // MUSTER_LAUNCHER_OPTION_TABLE_H_

@@ -1,0 +1,82 @@
+#ifndef MUSTER_LAUNCHER_OPTION_VALUES_H_
+#define MUSTER_LAUNCHER_OPTION_VALUES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "agent/agent_options.h"
+#include "base/log.h"
+#include "base/time.h"
+
+// The text of option values and what it means. Pure. Every function returns InvalidArgument for a
+// text that it does not take, with "what is wrong: what to give" as the message and the text in it;
+// the caller puts the option's name in front.
+
+namespace muster {
+
+// `text` in quotes, for messages: control bytes are blanks, and what is over 60 bytes is cut.
+std::string Quoted(absl::string_view text);
+
+// 1, true, yes, on and 0, false, no, off, in any case.
+absl::StatusOr<bool> ParseSwitch(absl::string_view text);
+
+// A whole number from `min` to `max`.
+absl::StatusOr<int> ParseWhole(absl::string_view text, int min, int max);
+
+// A span of time: seconds, or a number with a unit (base/duration_text.h).
+absl::StatusOr<Duration> ParseSpan(absl::string_view text);
+absl::StatusOr<Duration> ParsePositiveSpan(absl::string_view text);
+
+// N or MIN:MAX, 1 <= MIN <= MAX.
+struct NodeRange {
+  int min = 1;
+  int max = 1;
+};
+absl::StatusOr<NodeRange> ParseNodes(absl::string_view text);
+
+// How many workers a node has: a number from 1, or counted on the machine.
+enum class SlotCount { kNumber, kCpu, kGpu, kAuto };
+struct Slots {
+  SlotCount how = SlotCount::kNumber;
+  int number = 1;
+};
+absl::StatusOr<Slots> ParseSlots(absl::string_view text);
+
+// A redirect or tee value: 0 to 3, or RANK:VALUE,... (unlisted ranks: none).
+absl::StatusOr<StreamsByRank> ParseStreams(absl::string_view text);
+
+// Local ranks with commas between them; empty: none.
+absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text);
+
+// Texts with commas between them; ",," is a comma within a text. Empty texts are left out.
+absl::StatusOr<std::vector<std::string>> ParseFilters(absl::string_view text);
+
+// Signal names with or without SIG and with commas between them; "none": an empty list. Signals
+// that cannot be caught, and those the agent needs itself, are refused.
+absl::StatusOr<std::vector<int>> ParseSignals(absl::string_view text);
+
+// inherit, none, or the local rank that gets the launcher's standard input.
+struct StdinChoice {
+  StdinMode mode = StdinMode::kInherit;
+  int local_rank = 0;
+};
+absl::StatusOr<StdinChoice> ParseStdin(absl::string_view text);
+
+absl::StatusOr<Fencing> ParseFencing(absl::string_view text);
+absl::StatusOr<JoinPolicy> ParseJoinPolicy(absl::string_view text);
+
+// debug, info, warning, error; also Python's names and numbers, in any case.
+absl::StatusOr<LogLevel> ParseLogLevel(absl::string_view text);
+
+// static or c10d; etcd and etcd-v2 are Unimplemented.
+enum class Backend { kStatic, kC10d };
+absl::StatusOr<Backend> ParseBackend(absl::string_view text);
+
+// A host name or an IP address without a port; brackets around an IPv6 address are taken off.
+absl::StatusOr<std::string> ParseHost(absl::string_view text);
+
+}  // namespace muster
+
+#endif  // MUSTER_LAUNCHER_OPTION_VALUES_H_

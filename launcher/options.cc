@@ -1,0 +1,150 @@
+#include "launcher/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "launcher/command_line.h"
+#include "launcher/nearest_word.h"
+#include "launcher/option_values.h"
+
+namespace muster {
+namespace {
+
+absl::Status In(absl::string_view place, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(place, ": ", status.message()));
+}
+
+// Gives CLI11 the table and takes back what the words set. CLI11 reports by exceptions and with
+// texts of its own; both end here.
+class Cli {
+ public:
+  Cli() {
+    app_.set_help_flag();
+    for (const OptionSpec& spec : RunOptions()) {
+      if (spec.kind == OptionKind::kUnavailable) continue;
+      std::string names = absl::StrCat("--", spec.name);
+      if (spec.letter != 0) names = absl::StrCat("-", std::string(1, spec.letter), ",", names);
+      CLI::Option* option =
+          spec.kind == OptionKind::kSwitch ? app_.add_flag(names) : app_.add_option(names);
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      options_.emplace_back(&spec, option);
+    }
+  }
+
+  absl::Status Parse(std::vector<std::string> words) {
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    try {
+      app_.parse(std::move(words));
+    } catch (const CLI::ParseError& error) {
+      return absl::InvalidArgumentError(error.what());
+    }
+    return absl::OkStatus();
+  }
+
+  // Calls take(spec, text) for each option that was set, in the table's order; ends at a failure.
+  template <typename Take>
+  absl::Status ForEach(const Take& take) const {
+    for (const auto& [spec, option] : options_) {
+      if (option->count() == 0) continue;
+      absl::Status taken = take(*spec, option->results().back());
+      if (!taken.ok()) return taken;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  CLI::App app_;
+  std::vector<std::pair<const OptionSpec*, CLI::Option*>> options_;
+};
+
+absl::Status SetChecked(const OptionSpec& spec, Setting setting, Options* options) {
+  if (spec.check != nullptr) {
+    absl::Status checked = spec.check(setting.text);
+    if (!checked.ok()) return In(setting.from, checked);
+  }
+  options->Set(spec.name, std::move(setting));
+  return absl::OkStatus();
+}
+
+absl::Status SetFromVariables(const EnvMap& env, Options* options) {
+  for (const OptionSpec& spec : RunOptions()) {
+    const std::string pet_name = PetVariable(spec);
+    const std::string* pet = FindVariable(env, pet_name);
+    if (spec.kind == OptionKind::kUnavailable) {
+      if (pet == nullptr) continue;
+      return absl::UnimplementedError(
+          absl::StrCat(pet_name, ": --", spec.name, " is not available yet: unset the variable"));
+    }
+    options->Set(spec.name, {spec.default_text, Source::kDefault, "default"});
+    const std::string* other = *spec.variable == 0 ? nullptr : FindVariable(env, spec.variable);
+    absl::Status set;
+    if (pet != nullptr && pet->empty()) {
+      set = absl::InvalidArgumentError(
+          absl::StrCat(pet_name, " is set and empty: give it a value or unset it"));
+    } else if (pet != nullptr) {
+      set = SetChecked(spec, {*pet, Source::kPet, pet_name}, options);
+    } else if (other != nullptr && !other->empty()) {
+      set = SetChecked(spec, {*other, Source::kVariable, spec.variable}, options);
+    }
+    if (!set.ok()) return set;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const Setting& Options::at(absl::string_view name) const {
+  auto it = settings_.find(name);
+  if (it == settings_.end()) std::abort();
+  return it->second;
+}
+
+bool Options::on(absl::string_view name) const {
+  const std::string& value = text(name);
+  return !value.empty() && ParseSwitch(value).value();
+}
+
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words, const EnvMap& env) {
+  absl::StatusOr<SplitLine> line = SplitCommandLine(words);
+  if (!line.ok()) return line.status();
+  Options options;
+  options.help = line->help;
+  if (options.help) return options;
+
+  absl::Status set = SetFromVariables(env, &options);
+  if (!set.ok()) return set;
+  Cli cli;
+  absl::Status parsed = cli.Parse(std::move(line->options));
+  if (!parsed.ok()) return parsed;
+  parsed = cli.ForEach([&options](const OptionSpec& spec, const std::string& text) {
+    return SetChecked(spec, {text, Source::kCommandLine, absl::StrCat("--", spec.name)}, &options);
+  });
+  if (!parsed.ok()) return parsed;
+
+  if (!line->program.empty()) {
+    options.program = line->program.front();
+    options.arguments.assign(line->program.begin() + 1, line->program.end());
+  }
+  return options;
+}
+
+std::vector<std::string> UnknownPetVariables(const EnvMap& env) {
+  std::vector<std::string> known;
+  for (const OptionSpec& spec : RunOptions()) known.push_back(PetVariable(spec));
+  std::vector<std::string> lines;
+  for (auto it = env.lower_bound("PET_"); it != env.end() && absl::StartsWith(it->first, "PET_");
+       ++it) {
+    if (std::find(known.begin(), known.end(), it->first) != known.end()) continue;
+    std::string nearest = NearestWord(it->first, known);
+    lines.push_back(absl::StrCat(it->first, " belongs to no option and is ignored",
+                                 nearest.empty() ? "" : ": did you mean " + nearest + "?"));
+  }
+  return lines;
+}
+
+}  // namespace muster

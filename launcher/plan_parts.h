@@ -1,0 +1,25 @@
+#ifndef MUSTER_LAUNCHER_PLAN_PARTS_H_
+#define MUSTER_LAUNCHER_PLAN_PARTS_H_
+
+#include "absl/status/status.h"
+#include "launcher/plan.h"
+
+// The parts of MakePlan, in the order in which they are called; each fills in its fields of the
+// plan and adds lines and warnings. They fail as MakePlan does.
+
+namespace muster {
+
+// Workers of this node, and what they execute.
+absl::Status PlanWorkers(const Options& options, const EnvMap& env, MachineProbe& machine,
+                         Plan* plan);
+
+// Job, nodes, endpoint, master address, and the settings that all nodes share.
+absl::Status PlanRendezvous(const Options& options, const EnvMap& env, MachineProbe& machine,
+                            Plan* plan);
+
+// Logs, standard input, signals and times.
+absl::Status PlanRun(const Options& options, const EnvMap& env, Plan* plan);
+
+}  // namespace muster
+
+#endif  // MUSTER_LAUNCHER_PLAN_PARTS_H_

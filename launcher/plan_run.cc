@@ -1,0 +1,144 @@
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "base/exit_status.h"
+#include "base/one_line.h"
+#include "launcher/option_values.h"
+#include "launcher/plan_parts.h"
+
+namespace muster {
+namespace {
+
+constexpr Duration kKubernetesGrace = std::chrono::seconds(25);
+
+// The options whose value is shown as it was given.
+constexpr std::pair<const char*, const char*> kShown[] = {
+    {"log folder", "log-dir"},
+    {"redirects", "redirects"},
+    {"tee", "tee"},
+    {"line prefix", "log-line-prefix-template"},
+    {"console ranks", "local-ranks-filter"},
+    {"stdout filters", "duplicate-stdout-filters"},
+    {"stderr filters", "duplicate-stderr-filters"},
+    {"standard input", "stdin"},
+    {"orphan grace", "orphan-grace"},
+    {"signals to handle", "signals-to-handle"},
+};
+
+void WarnOfUnknownMacros(absl::string_view text, Plan* plan) {
+  constexpr absl::string_view kKnown[] = {"role_name", "local_rank", "rank", "hostname"};
+  for (size_t at = text.find("${"); at != text.npos; at = text.find("${", at + 1)) {
+    size_t end = text.find('}', at);
+    if (end == text.npos) return;
+    absl::string_view name = text.substr(at + 2, end - at - 2);
+    if (std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown)) continue;
+    plan->warnings.push_back(
+        absl::StrCat("the macro ${", OneLine({name.data(), name.size()}),
+                     "} of --log-line-prefix-template is not known and stays ",
+                     "as it is: known are ${role_name} ${local_rank} ${rank} ${hostname}"));
+    return;
+  }
+}
+
+void WarnOfRanks(const Options& options, absl::string_view option, int rank, Plan* plan) {
+  if (rank < plan->agent.slots) return;
+  plan->warnings.push_back(absl::StrCat(options.at(option).from, " names local rank ", rank,
+                                        ", and this node has ", plan->agent.slots, " workers"));
+}
+
+void PlanOutput(const Options& options, Plan* plan) {
+  LogOptions& log = plan->agent.log;
+  log.log_dir = options.text("log-dir");
+  log.redirects = ParseStreams(options.text("redirects")).value();
+  log.tee = ParseStreams(options.text("tee")).value();
+  log.prefix_template = options.text("log-line-prefix-template");
+  log.local_ranks_filter = ParseRanks(options.text("local-ranks-filter")).value();
+  log.duplicate_stdout_filters = ParseFilters(options.text("duplicate-stdout-filters")).value();
+  log.duplicate_stderr_filters = ParseFilters(options.text("duplicate-stderr-filters")).value();
+  WarnOfUnknownMacros(log.prefix_template, plan);
+  for (const auto& [rank, streams] : log.redirects.by_local_rank) {
+    WarnOfRanks(options, "redirects", rank, plan);
+  }
+  for (const auto& [rank, streams] : log.tee.by_local_rank) WarnOfRanks(options, "tee", rank, plan);
+  for (int rank : log.local_ranks_filter) WarnOfRanks(options, "local-ranks-filter", rank, plan);
+}
+
+absl::Status PlanStdin(const Options& options, Plan* plan) {
+  StdinChoice choice = ParseStdin(options.text("stdin")).value();
+  plan->agent.stdin_mode = choice.mode;
+  plan->agent.stdin_local_rank = choice.local_rank;
+  if (choice.local_rank < plan->agent.slots) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(options.at("stdin").from, ": there is no local rank ", choice.local_rank,
+                   " among ", plan->agent.slots, " workers: give 0 to ", plan->agent.slots - 1));
+}
+
+// A signal that ends the job is not also one that leaves it running.
+absl::Status PlanSignals(const Options& options, Plan* plan) {
+  AgentOptions& agent = plan->agent;
+  agent.signals_to_handle = ParseSignals(options.text("signals-to-handle")).value();
+  agent.signals_to_forward = ParseSignals(options.text("signals-to-forward")).value();
+  std::vector<std::string> names;
+  for (int signal : agent.signals_to_handle) {
+    auto same = std::find(agent.signals_to_forward.begin(), agent.signals_to_forward.end(), signal);
+    if (same == agent.signals_to_forward.end()) continue;
+    if (options.given("signals-to-forward")) {
+      return absl::InvalidArgumentError(absl::StrCat(SignalName(signal),
+                                                     " is in --signals-to-handle and in "
+                                                     "--signals-to-forward: leave it out of one"));
+    }
+    agent.signals_to_forward.erase(same);
+  }
+  for (int signal : agent.signals_to_forward) names.push_back(SignalName(signal));
+  plan->lines.push_back({"signals to forward", names.empty() ? "none" : absl::StrJoin(names, ","),
+                         options.at("signals-to-forward").from});
+  return absl::OkStatus();
+}
+
+void PlanGrace(const Options& options, const EnvMap& env, Plan* plan) {
+  AgentOptions& agent = plan->agent;
+  const Setting& grace = options.at("shutdown-timeout");
+  std::string from = grace.from;
+  if (!grace.text.empty()) {
+    agent.stop_grace = ParseSpan(grace.text).value();
+  } else if (FindVariable(env, "KUBERNETES_SERVICE_HOST") != nullptr) {
+    // Pods are killed 30 s after their SIGTERM.
+    agent.stop_grace = kKubernetesGrace;
+    from = "default in Kubernetes";
+  }
+  plan->lines.push_back({"shutdown timeout", DurationText(agent.stop_grace), from});
+  agent.orphan_grace = ParseSpan(options.text("orphan-grace")).value();
+}
+
+void RemarkOnIgnored(const Options& options, Plan* plan) {
+  if (options.given("monitor-interval")) {
+    plan->remarks.push_back(
+        absl::StrCat(options.at("monitor-interval").from, " has no effect: nothing is polled"));
+  }
+  if (options.given("start-method")) {
+    plan->remarks.push_back(absl::StrCat(options.at("start-method").from,
+                                         " has no effect: workers are programs of their own"));
+  }
+}
+
+}  // namespace
+
+absl::Status PlanRun(const Options& options, const EnvMap& env, Plan* plan) {
+  PlanOutput(options, plan);
+  absl::Status status = PlanStdin(options, plan);
+  if (status.ok()) status = PlanSignals(options, plan);
+  if (!status.ok()) return status;
+  PlanGrace(options, env, plan);
+  RemarkOnIgnored(options, plan);
+  for (const auto& [name, option] : kShown) {
+    plan->lines.push_back({name, options.text(option), options.at(option).from});
+  }
+  plan->lines.push_back({"log level", options.text("log-level"), options.at("log-level").from});
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,113 @@
+#include "launcher/rdzv_conf.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "launcher/nearest_word.h"
+#include "launcher/option_values.h"
+
+namespace muster {
+namespace {
+
+constexpr int kAttemptsMax = 1000000;
+
+absl::Status InKey(absl::string_view key, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(key, ": ", status.message()));
+}
+
+template <typename T, typename Parse>
+absl::Status Read(absl::string_view key, absl::string_view value, Parse parse, T* field) {
+  auto parsed = parse(value);
+  if (!parsed.ok()) return InKey(key, parsed.status());
+  *field = *parsed;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<HostMaster> ParseIsHost(absl::string_view value) {
+  std::string word = absl::AsciiStrToLower(value);
+  if (word == "t" || word == "y") return HostMaster::kYes;
+  if (word == "f" || word == "n") return HostMaster::kNo;
+  absl::StatusOr<bool> is_host = ParseSwitch(word);
+  if (!is_host.ok()) return is_host.status();
+  return *is_host ? HostMaster::kYes : HostMaster::kNo;
+}
+
+absl::Status UnknownKey(absl::string_view key) {
+  static const std::vector<std::string>& known =
+      *new std::vector<std::string>{"join_timeout",        "last_call_timeout",
+                                    "close_timeout",       "heartbeat_timeout",
+                                    "keep_alive_interval", "keep_alive_max_attempt",
+                                    "read_timeout",        "is_host",
+                                    "store_type",          "timeout"};
+  if (key == "rank") {
+    return absl::InvalidArgumentError("the key 'rank' is not for users: use --node-rank");
+  }
+  std::string nearest = NearestWord(std::string(key), known);
+  return absl::InvalidArgumentError(absl::StrCat("unknown key ", Quoted(key), ": ",
+                                                 nearest.empty()
+                                                     ? "known are " + absl::StrJoin(known, ", ")
+                                                     : "did you mean " + nearest + "?"));
+}
+
+absl::Status ReadStoreType(absl::string_view value, RdzvConf* conf) {
+  if (value == "file") {
+    return absl::UnimplementedError("store_type: 'file' is not available yet: use tcp");
+  }
+  if (value != "tcp") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("store_type: ", Quoted(value), " is not a choice: give tcp"));
+  }
+  conf->without_effect.emplace_back("store_type");
+  return absl::OkStatus();
+}
+
+absl::Status ReadItem(const std::string& key, absl::string_view value, RdzvConf* conf) {
+  if (key == "join_timeout") return Read(key, value, ParsePositiveSpan, &conf->join_timeout);
+  if (key == "last_call_timeout") {
+    return Read(key, value, ParsePositiveSpan, &conf->last_call_timeout);
+  }
+  if (key == "keep_alive_interval") {
+    return Read(key, value, ParsePositiveSpan, &conf->keep_alive_interval);
+  }
+  if (key == "keep_alive_max_attempt") {
+    auto parse = [](absl::string_view text) { return ParseWhole(text, 1, kAttemptsMax); };
+    return Read(key, value, parse, &conf->keep_alive_max_attempt);
+  }
+  if (key == "timeout") return Read(key, value, ParsePositiveSpan, &conf->timeout);
+  if (key == "is_host") return Read(key, value, ParseIsHost, &conf->host_master);
+  if (key == "store_type") return ReadStoreType(value, conf);
+  if (key == "close_timeout" || key == "heartbeat_timeout" || key == "read_timeout") {
+    conf->without_effect.push_back(key);
+    Duration ignored;
+    return Read(key, value, ParsePositiveSpan, &ignored);
+  }
+  if (key == "protocol" || key == "ssl_cert" || key == "ssl_cert_key" || key == "ca_cert") {
+    return absl::UnimplementedError(
+        absl::StrCat("the key '", key, "' is of the etcd backends, which are not available yet"));
+  }
+  return UnknownKey(key);
+}
+
+}  // namespace
+
+absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text) {
+  RdzvConf conf;
+  if (absl::StripAsciiWhitespace(text).empty()) return conf;
+  for (absl::string_view item : absl::StrSplit(text, ',')) {
+    std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(item, absl::MaxSplits('=', 1));
+    std::string key(absl::StripAsciiWhitespace(parts.first));
+    absl::string_view value = absl::StripAsciiWhitespace(parts.second);
+    if (key.empty() || value.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Quoted(item), " is not key=value: give key=value,key=value"));
+    }
+    absl::Status read = ReadItem(key, value, &conf);
+    if (!read.ok()) return read;
+  }
+  return conf;
+}
+
+}  // namespace muster

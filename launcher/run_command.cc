@@ -1,0 +1,97 @@
+#include "launcher/run_command.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/agent_loop.h"
+#include "base/event_loop.h"
+#include "base/log.h"
+#include "launcher/cluster_door.h"
+#include "launcher/exit_codes.h"
+#include "launcher/help_text.h"
+#include "launcher/machine_probe.h"
+#include "launcher/node_name.h"
+#include "launcher/options.h"
+#include "launcher/plan.h"
+#include "rendezvous/local_rendezvous.h"
+#include "rendezvous/reason.h"
+
+namespace muster {
+namespace {
+
+int Fail(const absl::Status& status) {
+  Log(LogLevel::kError, std::string(status.message()));
+  return ExitCodeFor(status);
+}
+
+int Print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return std::fflush(stdout) == 0 ? 0 : kExitSoftware;
+}
+
+// Makes the plan's base of a name into one that no other agent on this host has.
+UniqueFd ClaimName(Plan* plan) {
+  if (!plan->node_id_needs_slot) return UniqueFd();
+  AgentOptions& agent = plan->agent;
+  absl::StatusOr<NodeName> claimed = ClaimNodeName(NodeNameFolder(), agent.job_id, agent.node_id);
+  if (!claimed.ok()) {
+    // One agent on a host is by far the usual case, and needs no lock.
+    Log(LogLevel::kWarning, std::string(claimed.status().message()));
+    return UniqueFd();
+  }
+  agent.node_id = claimed->name;
+  agent.node_lock_fd = claimed->lock.get();
+  return std::move(claimed->lock);
+}
+
+std::unique_ptr<RendezvousClient> MakeLocal(const AgentOptions& options) {
+  LocalRendezvous::Options local;
+  local.job_id = options.job_id;
+  local.seed = static_cast<uint64_t>(getpid());
+  local.now = EventLoop::Now;
+  local.log = [](const Reason& reason) { Log(LogLevel::kDebug, Sentence(reason)); };
+  return std::make_unique<LocalRendezvous>(std::move(local));
+}
+
+}  // namespace
+
+int BecomeCluster(char** argv) {
+  char own[PATH_MAX];
+  ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
+  std::string path(own, size < 0 ? 0 : static_cast<size_t>(size));
+  path = path.substr(0, path.rfind('/') + 1) + "muster-cluster";
+  execv(path.c_str(), argv);
+  int error = errno;
+  Log(LogLevel::kError,
+      absl::StrCat("a job of several nodes needs ", path, ", which cannot be started (",
+                   std::strerror(error), "): install it beside muster"));
+  return error == ENOENT ? kExitNotFound : kExitNotExecutable;
+}
+
+int RunCommand(const std::vector<std::string>& words, const EnvMap& env, char** argv) {
+  absl::StatusOr<Options> options = ParseOptions(words, env);
+  if (!options.ok()) return Fail(options.status());
+  if (options->help) return Print(RunHelpText());
+
+  RealMachine machine;
+  absl::StatusOr<Plan> plan = MakePlan(*options, env, machine);
+  if (!plan.ok()) return Fail(plan.status());
+  if (options->on("dry-run")) return Print(DryRunText(*plan));
+  ClusterDoor* cluster = FindClusterDoor();
+  if (plan->spans_nodes() && cluster == nullptr) return BecomeCluster(argv);
+
+  SetLogLevel(plan->log_level);
+  for (const std::string& warning : plan->warnings) Log(LogLevel::kWarning, warning);
+  for (const std::string& remark : plan->remarks) Log(LogLevel::kDebug, remark);
+  UniqueFd name_lock = ClaimName(&*plan);
+  return RunAgent(plan->agent, plan->spans_nodes() ? cluster->factory() : MakeLocal);
+}
+
+}  // namespace muster
