@@ -38,8 +38,8 @@ def includes(name):
         written = quoted or angled
         if (ROOT / written).is_file():
             project.append(Path(written))
-        elif quoted and (ROOT / name).with_name(quoted).is_file():
-            project.append(name.with_name(quoted))
+        elif quoted and (ROOT / Path(name).parent / quoted).is_file():
+            project.append(Path(name).parent / quoted)
         else:
             system.append(written)
     return project, system

@@ -32,7 +32,7 @@ on every rank
   --steps N       how many steps (default 10)
   --step-ms N     length of a step in milliseconds (default 50)
   --ignore-term   ignores SIGTERM
-  --grandchild    leaves a child in a session of its own, which ignores SIGTERM and sleeps for an hour
+  --grandchild    leaves a child in a session of its own, which ignores SIGTERM and sleeps an hour
 )";
 
 constexpr int kAny = INT_MIN;

@@ -4,8 +4,8 @@
     torchrun   --standalone --nproc-per-node 2 train.py
     muster run --standalone --nproc-per-node 2 train.py
 
-Every rank prints who it is; rank 0 prints the loss and, at the end, a checksum of the parameters, which is the same
-under both launchers. Without torch it only says who it is.
+Every rank prints who it is and, at the end, a checksum of its parameters, which is the same on all ranks and under both
+launchers; rank 0 prints the loss. Without torch each only says who it is.
 """
 
 import argparse
@@ -45,11 +45,7 @@ def train(rank, steps):
         optimizer.step()
         if rank == 0 and step % 20 == 0:
             print(f"step {step} loss {loss.item():.4f}", flush=True)
-    checksums = [None] * dist.get_world_size()
-    dist.all_gather_object(checksums, checksum(model))
-    assert len(set(checksums)) == 1, f"the ranks disagree: {checksums}"
-    if rank == 0:
-        print(f"parameters {checksums[0]} on {len(checksums)} ranks", flush=True)
+    print(f"rank {rank}: parameters {checksum(model)}", flush=True)
     dist.destroy_process_group()
 
 
