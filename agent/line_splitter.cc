@@ -61,16 +61,17 @@ void LineSplitter::Emit(std::string_view rest, std::string_view prefix, std::str
 std::string_view LastLines(std::string_view text, int lines, bool cut) {
   if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   size_t begin = text.size();
-  for (int i = 0; i < lines && begin > 0; ++i) {
-    const size_t newline = begin == 0 ? std::string_view::npos : text.rfind('\n', begin - 1);
+  size_t end = text.size();
+  for (int i = 0; i < lines; ++i) {
+    const size_t newline = end == 0 ? std::string_view::npos : text.rfind('\n', end - 1);
     if (newline == std::string_view::npos) {
       const size_t first_end = text.find('\n');
-      const bool has_others = cut && first_end != std::string_view::npos;
-      return text.substr(has_others ? first_end + 1 : 0);
+      return cut && first_end != std::string_view::npos ? text.substr(first_end + 1) : text;
     }
-    begin = newline;
+    begin = newline + 1;
+    end = newline;
   }
-  return begin >= text.size() ? text.substr(text.size()) : text.substr(begin + 1);
+  return text.substr(begin);
 }
 
 }  // namespace muster
