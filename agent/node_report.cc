@@ -21,6 +21,10 @@ std::string WallClockText() {
   return std::string(text, strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &local));
 }
 
+std::string Existing(const std::string& path) {
+  return access(path.c_str(), F_OK) == 0 ? path : "";
+}
+
 }  // namespace
 
 NodeReport::NodeReport(const AgentOptions& options, GenerationShell& generation)
@@ -64,7 +68,7 @@ void NodeReport::Closing(const Outcome& outcome) {
       failed.message = worker.problem;
       failed.stderr_tail = generation_.StderrTail(local_rank, kTailLines);
       failed.log_path = generation_.LogPath(local_rank);
-      failed.error_file = generation_.ErrorFile(local_rank);
+      failed.error_file = Existing(generation_.ErrorFile(local_rank));
       report_.failures.push_back(std::move(failed));
     }
   }

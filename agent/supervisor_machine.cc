@@ -228,6 +228,8 @@ void SupervisorMachine::On(const WorkerSpawned& event) {
   worker->pid = event.pid;
   worker->started_at = now_;
   tree_empty_ = false;
+  Say(NoteLevel::kDebug,
+      RankText(assignment_, event.local_rank) + " is pid " + std::to_string(event.pid));
   if (phase_ == SupervisorPhase::kRunning && workers_.AllStarted()) {
     Do(SendToMaster{WorkersStarted{assignment_.generation}});
   }
