@@ -1,4 +1,5 @@
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <map>
 #include <memory>
@@ -34,8 +35,7 @@ std::optional<bool> IsHost(HostMaster host_master) {
 
 uint64_t RandomSeed() {
   uint64_t seed = 0;
-  // Without a random seed the jitter of back-offs is the same on all masters, no more.
-  static_cast<void>(getrandom(&seed, sizeof(seed), 0));
+  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) seed = static_cast<uint64_t>(getpid());
   return seed;
 }
 

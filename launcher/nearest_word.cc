@@ -24,6 +24,17 @@ int Distance(const std::string& a, const std::string& b) {
   return table[a.size()][b.size()];
 }
 
+// A word may be the wrongly typed beginning of a longer one, too.
+int DistanceToWordOrBeginning(const std::string& word, const std::string& candidate) {
+  constexpr size_t kBeginningMin = 4;
+  int distance = Distance(word, candidate);
+  if (word.size() < kBeginningMin) return distance;
+  for (size_t size = word.size() - 1; size <= word.size() + 1; ++size) {
+    distance = std::min(distance, Distance(word, candidate.substr(0, size)));
+  }
+  return distance;
+}
+
 }  // namespace
 
 std::string NearestWord(const std::string& word, const std::vector<std::string>& candidates) {
@@ -32,7 +43,7 @@ std::string NearestWord(const std::string& word, const std::vector<std::string>&
   std::string nearest;
   int best = std::max<int>(1, static_cast<int>(word.size()) / 3) + 1;
   for (const std::string& candidate : candidates) {
-    int distance = Distance(word, candidate);
+    int distance = DistanceToWordOrBeginning(word, candidate);
     if (distance < best) {
       best = distance;
       nearest = candidate;
