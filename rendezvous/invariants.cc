@@ -91,8 +91,7 @@ std::string CheckWaits(const RoundMachine& machine, Time now) {
   for (const auto& [id, node] : machine.nodes()) {
     if (!node.attached() || node.leaving) continue;
     const bool runs = node.group_rank >= 0 && IsAlive(node.phase);
-    const bool may_run = runs || (node.group_rank >= 0 && machine.phase() == RoundPhase::kRunning);
-    if (!node.waits && !may_run) return "node " + id + " waits and was not told why";
+    if (!node.waits && !runs) return "node " + id + " waits and was not told why";
     if (node.waits && runs) return "node " + id + " runs and was told to wait";
     if (node.waits && (node.wait_until == kNever || node.wait_until <= now)) {
       return "node " + id + " waits without a deadline";
@@ -101,14 +100,27 @@ std::string CheckWaits(const RoundMachine& machine, Time now) {
   return "";
 }
 
+// The event itself says that nothing of a lost place is alive any more.
+bool Accounts(const RoundEvent& event, const Seat& seat) {
+  const auto* arrived = std::get_if<MessageArrived>(&event);
+  if (arrived == nullptr) return false;
+  if (const auto* will = std::get_if<LastWill>(&arrived->message)) {
+    return will->node_id == seat.node_id && will->incarnation == seat.incarnation;
+  }
+  const auto* hello = std::get_if<Hello>(&arrived->message);
+  return hello != nullptr && !IsAlive(hello->running.phase) &&
+         hello->incarnation == (seat.node_id.empty() ? hello->incarnation : seat.incarnation);
+}
+
 // New places only where nothing of the old ones is left.
-std::string CheckAssigned(const RoundSnapshot& before, const RoundMachine& machine, Time now) {
+std::string CheckAssigned(const RoundSnapshot& before, const RoundMachine& machine, Time now,
+                          const RoundEvent& event) {
   if (machine.seats().empty() || machine.generation() == before.generation) return "";
   if (machine.phase() == RoundPhase::kRecovering || before.phase == RoundPhase::kRecovering)
     return "";
   for (const Seat& old : before.seats) {
     if (!before.settings || before.settings->fencing != Fencing::kStrict) break;
-    if (old.lost && IsAlive(old.phase) && now < old.fenced_until) {
+    if (old.lost && IsAlive(old.phase) && now < old.fenced_until && !Accounts(event, old)) {
       return "generation " + Text(machine.generation()) + " began before the fence of node " +
              old.node_id + " had fallen";
     }
@@ -187,7 +199,7 @@ std::string CheckInvariants(const RoundSnapshot& before, const RoundMachine& mac
                             const RoundEvent& event, const RoundEffects& effects) {
   for (const std::string& broken :
        {CheckHistory(before, machine), CheckTable(machine), CheckNodes(machine),
-        CheckWaits(machine, now), CheckAssigned(before, machine, now),
+        CheckWaits(machine, now), CheckAssigned(before, machine, now, event),
         CheckEffects(before, machine, event, effects), CheckDeadline(machine, now, event)}) {
     if (!broken.empty()) return broken;
   }

@@ -10,6 +10,14 @@
 
 namespace muster {
 
+enum class RoundPhase {
+  kForming,     // waiting for MIN nodes, the last call, or the back-off after quick failures
+  kRecovering,  // a master without memory heard of a running generation and waits for its members
+  kRunning,
+  kStopping,  // a generation ends: waiting for its members' workers to stop
+  kClosed,    // verdict known; waiting for acknowledgements
+};
+
 // What the master knows of one agent. Read by status, tests and invariants; written by the round
 // machine only.
 struct Node {
@@ -64,6 +72,8 @@ struct Seat {
   // Nothing of it stands in the way of the next generation.
   bool HasEnded(Time now) const { return !IsAlive(phase) || (lost && now >= fenced_until); }
 };
+
+inline bool HasSucceeded(const Seat& seat) { return seat.phase == WorkersPhase::kSucceeded; }
 
 }  // namespace muster
 

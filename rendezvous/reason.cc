@@ -46,6 +46,7 @@ constexpr std::array kNames = {
     Name{ReasonCode::kJobAbandoned, "job_abandoned"},
     Name{ReasonCode::kStaleWorkers, "stale_workers"},
     Name{ReasonCode::kNotAcknowledged, "not_acknowledged"},
+    Name{ReasonCode::kFinishing, "finishing"},
 };
 
 // In the order of the enum and complete.
@@ -73,8 +74,7 @@ std::string ProgressSentence(const Reason& r) {
     case ReasonCode::kNothingYet:
       return "no node has come yet";
     case ReasonCode::kWaitingForNodes:
-      return "waiting for nodes: " + Number(r.a) + " of " + Number(r.b) +
-             (r.a == 1 ? " is here" : " are here");
+      return "waiting for nodes: " + Number(r.a) + " of " + Number(r.b) + " are here";
     case ReasonCode::kLastCall:
       return "last call: " + Counted(r.a, "node is in", "nodes are in") + ", up to " + Number(r.b) +
              " may come";
@@ -86,8 +86,11 @@ std::string ProgressSentence(const Reason& r) {
              " members of the running generation are back";
     case ReasonCode::kStopping:
       return "stopping: " + Number(r.a) + " of " + Number(r.b) + " members have stopped";
+    case ReasonCode::kFinishing:
+      return "finishing: the workers of " + Number(r.a) + " of " + Counted(r.b, "node", "nodes") +
+             " are done";
     case ReasonCode::kSpare:
-      return "spare: all " + Counted(r.a, "place is taken", "places are taken");
+      return "spare: " + Counted(r.a, "node is in", "nodes are in") + ", as many as may be";
     case ReasonCode::kWaitingForRestart:
       return "waiting to be taken in when generation " + Number(r.a) + " ends";
     case ReasonCode::kGenerationStarted:

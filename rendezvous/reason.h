@@ -33,15 +33,16 @@ enum class ReasonCode {
   kAddressGuessed,        // subject: node; detail: chosen address and why it is a guess
   kNodeStuck,             // subject: node; its workers did not stop within a milliseconds
   kWorkersVanished,       // subject: node; its workers are gone though nobody ordered it
-  kSpare,                 // all a places are taken
+  kSpare,                 // a nodes are in, as many as may be
   kWaitingForRestart,     // a newcomer is taken in when generation a ends
   kMemberMissing,         // group rank a did not come back within b milliseconds
   kJobAbandoned,          // every node has left; detail: the last one's cause
   kStaleWorkers,          // workers of generation a belong to the past; generation b is current
   kNotAcknowledged,       // subject: node; it did not acknowledge the verdict within a milliseconds
+  kFinishing,             // the workers of a of b members have all exited with 0
 };
 
-inline constexpr ReasonCode kLastReasonCode = ReasonCode::kNotAcknowledged;
+inline constexpr ReasonCode kLastReasonCode = ReasonCode::kFinishing;
 
 struct Reason {
   ReasonCode code = ReasonCode::kNothingYet;

@@ -10,6 +10,15 @@
 
 namespace muster {
 
+namespace {
+
+bool IsSameTable(const Assignment& a, const Assignment& b) {
+  return a.world_size == b.world_size && a.master_addr == b.master_addr &&
+         a.master_port == b.master_port && a.restart_count == b.restart_count;
+}
+
+}  // namespace
+
 void RoundMachine::OnHello(const MessageArrived& event, const Hello& hello) {
   Node* bound = NodeOf(event.stream);
   if (bound != nullptr &&
@@ -178,7 +187,7 @@ void RoundMachine::ReconcileSeat(Node& node, Seat& seat, WorkersPhase reported) 
       SetPhase(seat, WorkersPhase::kStopped);
       return;
   }
-  if (phase_ != RoundPhase::kStopping) EndGeneration({ReasonCode::kWorkersVanished, node.id});
+  if (IsUnderWay()) EndGeneration({ReasonCode::kWorkersVanished, node.id});
 }
 
 bool RoundMachine::CanRecover(const Running& running) const {
@@ -222,7 +231,10 @@ void RoundMachine::ClaimSeat(Node& node) {
   if (place.instance != instance_ || place.generation != generation_) return;
   if (place.group_rank < 0 || static_cast<size_t>(place.group_rank) >= seats_.size()) return;
   Seat& seat = seats_[place.group_rank];
-  if (!seat.node_id.empty()) return;
+  if (!seat.node_id.empty() || static_cast<size_t>(place.group_world_size) != seats_.size()) return;
+  for (const Seat& other : seats_) {
+    if (other.incarnation != 0 && !IsSameTable(other.assignment, place)) return;
+  }
   seat = Seat{node.id, node.hello.incarnation, place};
   node.group_rank = node.last_group_rank = place.group_rank;
   node.phase = seat.phase;

@@ -40,14 +40,20 @@ void RoundMachine::Lose(Node& node, const Reason& cause) {
   if (phase_ == RoundPhase::kClosed) return;
   Seat* seat = SeatOf(node);
   if (seat != nullptr) {
-    if (!seat->lost) LoseSeat(*seat, node.last_heard, cause);
+    if (node.leaving) {
+      // That it goes was known, and the others have their order.
+      seat->lost = true;
+      seat->fenced_until = FenceOf(*seat, node.last_heard);
+    } else if (!seat->lost) {
+      LoseSeat(*seat, node.last_heard, cause);
+    }
     return;
   }
   if (!node.leaving) Log(cause);
   if (node.last_group_rank < 0) {
     nodes_.erase(node.id);
-  } else {
-    last_call_due_ = true;
+  } else if (!node.leaving) {
+    ExpectSuccessor();
   }
 }
 
@@ -55,12 +61,21 @@ void RoundMachine::LoseSeat(Seat& seat, Time last_heard, const Reason& cause) {
   seat.lost = true;
   if (seat.phase == WorkersPhase::kSucceeded) return Log(cause);
   incident_.MemberGone();
-  if (IsAlive(seat.phase)) {
-    // Its agent counts from the sending of a heartbeat, which is before the master heard it.
-    seat.fenced_until =
-        settings_->fencing == Fencing::kStrict ? last_heard + StrictFence() : Time::min();
-  }
+  ExpectSuccessor();
+  seat.fenced_until = FenceOf(seat, last_heard);
   EndGeneration(cause);
+}
+
+// Its agent counts from the sending of a heartbeat, which is before the master heard it.
+Time RoundMachine::FenceOf(const Seat& seat, Time last_heard) const {
+  const bool is_fenced = settings_->fencing == Fencing::kStrict && IsAlive(seat.phase);
+  return is_fenced ? last_heard + StrictFence() : Time::min();
+}
+
+// A last call counts from here: those who stop their workers meanwhile need not wait twice.
+void RoundMachine::ExpectSuccessor() {
+  last_call_due_ = true;
+  last_call_deadline_ = now_ + settings_->last_call;
 }
 
 RoundMachine::Hold RoundMachine::StoppingHold() const {
@@ -76,11 +91,8 @@ RoundMachine::Hold RoundMachine::StoppingHold() const {
 }
 
 void RoundMachine::AdvanceStopping() {
-  const auto has_succeeded = [](const Seat& seat) {
-    return seat.phase == WorkersPhase::kSucceeded;
-  };
   // The order to stop crossed the news that there was nothing left to stop.
-  if (std::all_of(seats_.begin(), seats_.end(), has_succeeded)) return CloseSucceeded();
+  if (std::all_of(seats_.begin(), seats_.end(), HasSucceeded)) return CloseSucceeded();
   if (std::all_of(seats_.begin(), seats_.end(),
                   [this](const Seat& seat) { return seat.HasEnded(now_); })) {
     FinishIncident();
@@ -89,11 +101,14 @@ void RoundMachine::AdvanceStopping() {
 
 void RoundMachine::FinishIncident() {
   for (const Seat& seat : seats_) {
-    if (seat.lost && seat.phase != WorkersPhase::kSucceeded) incident_.MemberGone();
+    const bool never_came_back = seat.node_id.empty();
+    if (never_came_back) {
+      incident_.MemberGone();
+      ExpectSuccessor();
+    }
   }
   const Incident incident = std::exchange(incident_, Incident());
   last_size_ = static_cast<int>(seats_.size());
-  last_call_due_ = incident.member_gone();
   seats_.clear();
   for (auto& [id, node] : nodes_) {
     node.group_rank = -1;

@@ -23,7 +23,9 @@ void RoundMachine::AdvanceForming() {
     if (join_deadline_ == kNever) join_deadline_ = now_ + settings_->join_timeout;
   } else {
     join_deadline_ = kNever;
-    if (last_call_deadline_ == kNever) last_call_deadline_ = now_ + settings_->last_call;
+    if (last_call_due_ && last_call_deadline_ == kNever) {
+      last_call_deadline_ = now_ + settings_->last_call;
+    }
   }
   if (const auto hold = FormationHold()) return SetReason(hold->reason);
   Form();
@@ -56,18 +58,16 @@ void RoundMachine::AdvanceRecovering() {
   phase_ = RoundPhase::kRunning;
   formed_at_ = now_;
   recovery_deadline_ = kNever;
+  last_call_due_ = false;
   SetReason({ReasonCode::kGenerationStarted, "", generation_, static_cast<int64_t>(seats_.size())});
 }
 
 void RoundMachine::AdvanceRunning() {
-  const auto has_succeeded = [](const Seat& seat) {
-    return seat.phase == WorkersPhase::kSucceeded;
-  };
-  if (std::all_of(seats_.begin(), seats_.end(), has_succeeded)) return CloseSucceeded();
+  if (std::all_of(seats_.begin(), seats_.end(), HasSucceeded)) return CloseSucceeded();
   // A generation that has begun to finish is not ended for the sake of more nodes.
   if (settings_->join_policy != JoinPolicy::kNow ||
       seats_.size() >= static_cast<size_t>(settings_->nodes_max) ||
-      std::any_of(seats_.begin(), seats_.end(), has_succeeded)) {
+      std::any_of(seats_.begin(), seats_.end(), HasSucceeded)) {
     return;
   }
   for (const auto& [id, node] : nodes_) {
@@ -128,6 +128,7 @@ void RoundMachine::Form() {
   phase_ = RoundPhase::kRunning;
   formed_at_ = now_;
   join_deadline_ = last_call_deadline_ = kNever;
+  last_call_due_ = false;
   SetReason({ReasonCode::kGenerationStarted, "", generation_, static_cast<int64_t>(seats_.size())});
   for (const Seat& seat : seats_) Send(nodes_.at(seat.node_id).stream, seat.assignment);
 }
@@ -162,22 +163,25 @@ std::optional<RoundMachine::Hold> RoundMachine::HoldOf(const Node& node,
                                                        const std::optional<Hold>& general) const {
   if (!node.attached() || node.leaving) return std::nullopt;
   const bool is_member = node.group_rank >= 0;
+  if (is_member && IsAlive(node.phase)) return std::nullopt;
   switch (phase_) {
     case RoundPhase::kForming:
       return general;
     case RoundPhase::kRecovering:
-      if (is_member) return std::nullopt;
       return Hold{reason_, recovery_deadline_};
     case RoundPhase::kRunning: {
-      if (is_member) return std::nullopt;
       const int64_t places = settings_->nodes_max;
-      if (static_cast<int64_t>(seats_.size()) < places) {
+      const auto members = static_cast<int64_t>(seats_.size());
+      if (is_member) {
+        const auto done = std::count_if(seats_.begin(), seats_.end(), HasSucceeded);
+        return Hold{{ReasonCode::kFinishing, "", done, members}};
+      }
+      if (members < places) {
         return Hold{{ReasonCode::kWaitingForRestart, "", generation_}};
       }
       return Hold{{ReasonCode::kSpare, "", places}};
     }
     case RoundPhase::kStopping:
-      if (is_member && IsAlive(node.phase)) return std::nullopt;
       return general;
     case RoundPhase::kClosed:
       return std::nullopt;

@@ -172,6 +172,10 @@ bool RoundMachine::WasPartOf(const Hello& hello) const {
          std::count(node.retired.begin(), node.retired.end(), hello.incarnation) > 0;
 }
 
+bool RoundMachine::IsUnderWay() const {
+  return phase_ == RoundPhase::kRunning || phase_ == RoundPhase::kRecovering;
+}
+
 Node* RoundMachine::NodeOf(StreamId stream) {
   const auto found = streams_.find(stream);
   return found == streams_.end() ? nullptr : &nodes_.at(found->second);

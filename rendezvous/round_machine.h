@@ -15,14 +15,6 @@
 
 namespace muster {
 
-enum class RoundPhase {
-  kForming,     // waiting for MIN nodes, the last call, or the back-off after quick failures
-  kRecovering,  // a master without memory heard of a running generation and waits for its members
-  kRunning,
-  kStopping,  // a generation ends: waiting for its members' workers to stop
-  kClosed,    // verdict known; waiting for acknowledgements
-};
-
 // One job at the master: who is a member, which ranks they hold, when a generation begins and ends,
 // and how the job ends.
 //
@@ -125,11 +117,14 @@ class RoundMachine {
   void CloseFailed(const Failure& failure, ReasonCode code);
   void Close(Verdict verdict, const Reason& reason);
   void MarkStopping(Seat& seat);
+  void ExpectSuccessor();
   Duration StrictFence() const;
+  Time FenceOf(const Seat& seat, Time last_heard) const;
   Hold StoppingHold() const;
 
   // Small things (round_machine.cc).
   void Advance();
+  bool IsUnderWay() const;  // a generation is running or being recovered
   Node* NodeOf(StreamId stream);
   Seat* SeatOf(const Node& node);
   void SetPhase(Seat& seat, WorkersPhase phase);

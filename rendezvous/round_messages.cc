@@ -26,10 +26,10 @@ std::string Detail(const Leaving& leaving) {
 // The place that a message of `generation` is about; nullptr after a message from the past has been
 // answered. `may_run`: the message says that workers of that generation may be alive.
 Seat* RoundMachine::CurrentSeat(Node& node, int64_t generation, bool may_run) {
-  if (phase_ == RoundPhase::kClosed)
-    return nullptr;  // the verdict is on its way on this very stream
   Seat* seat = SeatOf(node);
   if (seat != nullptr && generation == generation_) return seat;
+  // After the verdict nothing else matters: it is on its way on this very stream.
+  if (phase_ == RoundPhase::kClosed) return nullptr;
   AnswerStale(node, generation, may_run);
   return nullptr;
 }
@@ -68,12 +68,12 @@ void RoundMachine::Handle(Node& node, const WorkersStopped& message) {
   Seat* seat = CurrentSeat(node, message.generation, false);
   if (seat == nullptr || !IsAlive(seat->phase)) return;
   SetPhase(*seat, WorkersPhase::kStopped);
-  if (phase_ != RoundPhase::kStopping) EndGeneration({ReasonCode::kWorkersVanished, node.id});
+  if (IsUnderWay()) EndGeneration({ReasonCode::kWorkersVanished, node.id});
 }
 
 void RoundMachine::Handle(Node& node, const WorkerFailed& message) {
   Seat* seat = CurrentSeat(node, message.generation, true);
-  if (seat == nullptr || !IsAlive(seat->phase)) return;
+  if (seat == nullptr || !IsAlive(seat->phase) || phase_ == RoundPhase::kClosed) return;
   incident_.AddFailure(node.id, message);
   MarkStopping(*seat);
   EndGeneration({ReasonCode::kWorkerFailed, node.id, message.rank, 0, message.status.ToString()});
@@ -98,10 +98,11 @@ void RoundMachine::Handle(Node& node, const Leaving& message) {
   Seat* seat = SeatOf(node);
   const bool is_needed = seat != nullptr && seat->phase != WorkersPhase::kSucceeded;
   if (phase_ == RoundPhase::kClosed || !is_needed) {
-    if (phase_ == RoundPhase::kForming && node.last_group_rank >= 0) last_call_due_ = true;
+    if (node.last_group_rank >= 0) ExpectSuccessor();
     return Log(reason);
   }
   incident_.MemberGone();
+  ExpectSuccessor();
   if (IsAlive(seat->phase)) MarkStopping(*seat);
   EndGeneration(reason);
 }
