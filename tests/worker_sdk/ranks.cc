@@ -92,10 +92,4 @@ bool OnRanks(int ranks, const std::function<int(int)>& body, const Variables& va
   return all;
 }
 
-int FreePort() {
-  int port = 0;
-  ReservePort(&port);
-  return port;
-}
-
 }  // namespace muster

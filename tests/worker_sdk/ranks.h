@@ -15,9 +15,6 @@ using Variables = std::map<std::string, std::string>;
 // calling process must not have used LibTorch: its threads do not survive a fork.
 bool OnRanks(int ranks, const std::function<int(int rank)>& body, const Variables& variables = {});
 
-// A port of loopback that nobody listens at.
-int FreePort();
-
 }  // namespace muster
 
 #endif  // MUSTER_TESTS_WORKER_SDK_RANKS_H_

@@ -1,0 +1,28 @@
+#ifndef MUSTER_EXAMPLES_MNIST_ANSWERS_H_
+#define MUSTER_EXAMPLES_MNIST_ANSWERS_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+// The three questions that every data-parallel run should be able to answer. No LibTorch here.
+namespace mnist {
+
+struct Answers {
+  // Each rank's samples of one epoch, those left out that were repeated to make the shares even.
+  std::vector<std::vector<size_t>> shares;
+  size_t samples = 0;  // in the data set
+  double parameter_difference = 0;
+  double gradient_difference = 0;
+};
+
+struct Verdict {
+  std::string text;  // three lines
+  bool ok = false;
+};
+
+Verdict Judge(const Answers& answers, bool colour);
+
+}  // namespace mnist
+
+#endif  // MUSTER_EXAMPLES_MNIST_ANSWERS_H_

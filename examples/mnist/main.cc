@@ -1,0 +1,101 @@
+// The classic program, data-parallel: see --help, and docs/TRAINING.md for how it works.
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include "examples/mnist/trainer.h"
+
+namespace {
+
+using mnist::Options;
+
+constexpr int kNotOk = 1, kUsage = 2;
+
+// One line, and for the launcher's report too.
+int Fail(const muster::Identity& self, int code, const std::string& what) {
+  muster::AgentLink().error(what);
+  std::fprintf(stderr, "mnist: %s%s\n",
+               self.launched ? ("rank " + std::to_string(self.rank) + ": ").c_str() : "",
+               what.c_str());
+  return code;
+}
+
+int Run(const muster::Identity& self, const Options& options) {
+  // Before joining, so that missing data keeps nobody waiting.
+  const mnist::Split training = mnist::ReadSplit(options.data, "train");
+  const mnist::Split held_out = mnist::ReadSplit(options.data, "t10k");
+  // The same bits in each run: one thread, and no algorithm that depends on timing.
+  at::set_num_threads(1);
+  at::globalContext().setDeterministicAlgorithms(true, false);
+
+  const muster::World world = muster::init(self, muster::InitOptions());
+  if (world.leader()) {
+    std::printf("%u training and %u held-out pictures, %d rank%s, %s, generation %ld\n",
+                training.count, held_out.count, world.size(), world.size() == 1 ? "" : "s",
+                world.backend().c_str(), static_cast<long>(world.generation()));
+    std::fflush(stdout);
+  }
+  mnist::Trainer trainer(world, options, training, held_out);
+  if (!trainer.Train()) {
+    if (world.leader()) std::printf("drained: saved, and ending early as asked\n");
+    return EX_OK;
+  }
+  trainer.SaveModel();
+  const double accuracy = trainer.Accuracy();
+  const mnist::Answers answers = trainer.Answer();
+  const bool colour = isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
+  const mnist::Verdict verdict = mnist::Judge(answers, colour);
+  if (world.leader()) {
+    std::printf("held-out accuracy %.4f\n%s", accuracy, verdict.text.c_str());
+    std::fflush(stdout);
+  }
+  return verdict.ok ? EX_OK : kNotOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  muster::Identity self;
+  // Every worker of a node finds the same fault in what they all share: one line per node is
+  // enough.
+  const auto fail_once = [&](int code, const std::string& what) {
+    return self.local_rank == 0 ? Fail(self, code, what) : code;
+  };
+  try {
+    self = muster::identity();
+    const Options options = mnist::ParseOptions({argv + 1, argv + argc});
+    if (options.help) {
+      std::fputs(mnist::kHelp, stdout);
+      return EX_OK;
+    }
+    return Run(self, options);
+  } catch (const mnist::UsageError& error) {
+    return fail_once(kUsage, std::string(error.what()) + "; mnist --help lists the options");
+  } catch (const mnist::CorruptData& error) {
+    return fail_once(EX_DATAERR, error.what());
+  } catch (const mnist::MissingData& error) {
+    return fail_once(EX_NOINPUT, error.what());
+  } catch (const muster::EnvironmentError& error) {
+    return Fail(self, EX_CONFIG, error.what());
+  } catch (const muster::BackendUnavailable& error) {
+    return fail_once(EX_UNAVAILABLE, error.what());
+  } catch (const muster::CheckpointCorrupt& error) {
+    return self.rank == 0 ? Fail(self, EX_DATAERR, error.what()) : EX_DATAERR;
+  } catch (const muster::StaleGeneration& error) {
+    return self.rank == 0 ? Fail(self, EX_TEMPFAIL, error.what()) : EX_TEMPFAIL;
+  } catch (const muster::CheckpointError& error) {
+    return self.rank == 0 ? Fail(self, EX_IOERR, error.what()) : EX_IOERR;
+  } catch (const muster::PeerLost& error) {
+    return Fail(self, EX_TEMPFAIL, error.what());
+  } catch (const muster::Timeout& error) {
+    return Fail(self, EX_TEMPFAIL, error.what());
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    return Fail(self, EX_SOFTWARE, what.substr(0, what.find('\n')));
+  }
+}

@@ -1,0 +1,67 @@
+#ifndef MUSTER_EXAMPLES_MNIST_TRAINER_H_
+#define MUSTER_EXAMPLES_MNIST_TRAINER_H_
+
+#include <muster/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <memory>
+#include <optional>
+
+#include "examples/mnist/answers.h"
+#include "examples/mnist/idx.h"
+#include "examples/mnist/options.h"
+
+namespace mnist {
+
+struct Net : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x);
+  torch::nn::Linear fc1 = register_module("fc1", torch::nn::Linear(784, 128));
+  torch::nn::Linear fc2 = register_module("fc2", torch::nn::Linear(128, 10));
+};
+
+// Normalised pictures [n, 784] and labels [n], on the device that trains.
+struct Samples {
+  Samples(const Split& split, const at::Device& device);
+  at::Tensor pictures, labels;
+};
+
+// One rank's part of the training. All its functions are collective.
+class Trainer {
+ public:
+  Trainer(muster::World world, const Options& options, const Split& training,
+          const Split& held_out);
+
+  // To the end, from the checkpoint if there is one. False: the agent asked for an early end, and
+  // all is saved.
+  bool Train();
+  Answers Answer();
+  double Accuracy();  // on the held-out pictures
+  void SaveModel() const;
+
+ private:
+  bool TrainEpoch();
+  void Step(const std::vector<size_t>& indices);
+  void Save();
+  void Resume();
+  bool DrainAgreed();
+  void ShowProgress(double batch_loss);
+  void ReportEpoch();
+
+  muster::World world_;
+  Options options_;
+  Samples training_, held_out_;
+  std::shared_ptr<Net> net_;
+  muster::DistributedDataParallel<Net> ddp_;
+  torch::optim::SGD optimizer_;
+  muster::DistributedSampler sampler_;
+  muster::State state_;
+  // What a resumed run must know besides.
+  int64_t epoch_ = 0, step_ = 0;
+  double loss_sum_ = 0;  // of this rank in this epoch, over loss_count_ pictures
+  int64_t loss_count_ = 0;
+};
+
+}  // namespace mnist
+
+#endif  // MUSTER_EXAMPLES_MNIST_TRAINER_H_
