@@ -63,11 +63,13 @@ void MasterLink::Close() {
 
 MasterLink::Action MasterLink::Due(Time now) const {
   if (now >= reopen_at_) return Action::kOpen;
-  if (heartbeats_ && !unacknowledged_.empty() && now >= unacknowledged_.front().at + lease_) {
-    return Action::kOpen;
-  }
+  if (is_silent(now)) return Action::kOpen;
   if (now >= heartbeat_at_) return Action::kHeartbeat;
   return Action::kNone;
+}
+
+bool MasterLink::is_silent(Time now) const {
+  return heartbeats_ && !unacknowledged_.empty() && now >= unacknowledged_.front().at + lease_;
 }
 
 uint64_t MasterLink::NextSequence(Time now) {

@@ -33,6 +33,8 @@ class MasterLink {
 
   // What is due at `now`. kHeartbeat: send one with NextSequence(now).
   Action Due(Time now) const;
+  // kOpen is due because a whole lease has passed without an answer.
+  bool is_silent(Time now) const;
   uint64_t NextSequence(Time now);
   Time NextDeadline() const;
 

@@ -58,6 +58,7 @@ void SupervisorMachine::On(const Begin&) {
 }
 
 void SupervisorMachine::On(const PortReserved& event) {
+  if (phase_ == SupervisorPhase::kFinishing) return;
   const bool is_first = options_.hello.next_port == 0 && assignment_.generation == 0;
   if (!event.problem.empty()) Say(NoteLevel::kError, event.problem);
   options_.hello.next_port = event.port;
@@ -92,6 +93,7 @@ void SupervisorMachine::Greet() {
   if (generation == 0) return;
   // What may have been said while nobody listened. The master takes each as it takes the first.
   if (outcome_.failure) Do(SendToMaster{*outcome_.failure});
+  if (leaving_) Do(SendToMaster{*leaving_});
   if (phase_ == SupervisorPhase::kRunning) {
     if (workers_.AllStarted()) Do(SendToMaster{WorkersStarted{generation}});
     if (ready_told_) Do(SendToMaster{WorkersReady{generation}});
@@ -106,21 +108,27 @@ void SupervisorMachine::Greet() {
 // ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 void SupervisorMachine::On(const FromMaster& event) {
+  if (phase_ == SupervisorPhase::kFinishing) return;
   link_.Heard(now_);
   no_master_since_ = kNever;
+  if (!std::exchange(master_problem_, "").empty()) Say(NoteLevel::kInfo, "the master is back");
   std::visit([this](const auto& m) { Obey(m); }, event.message);
 }
 
 void SupervisorMachine::On(const MasterLost& event) {
   if (phase_ == SupervisorPhase::kFinishing) return;
+  link_.Lost(now_);
+  MasterIsGone(event.detail);
+}
+
+void SupervisorMachine::MasterIsGone(const std::string& problem) {
   const bool is_news = no_master_since_ == kNever;
   if (is_news) no_master_since_ = now_;
-  master_problem_ = event.detail;
-  link_.Lost(now_);
+  master_problem_ = problem;
   Say(is_news ? NoteLevel::kWarning : NoteLevel::kDebug,
-      is_news ? "lost the master (" + event.detail + "); trying again" +
-                    (HasWorkers() ? ", the workers go on" : "")
-              : event.detail);
+      is_news ? "lost the master (" + problem + "); trying again" +
+                    (phase_ == SupervisorPhase::kRunning ? ", the workers go on" : "")
+              : problem);
 }
 
 void SupervisorMachine::On(const RendezvousDone&) {
@@ -130,7 +138,7 @@ void SupervisorMachine::On(const RendezvousDone&) {
 void SupervisorMachine::Obey(const HeartbeatAck& message) { link_.Acknowledged(message.sequence); }
 
 void SupervisorMachine::Obey(const Assignment& message) {
-  if (message.generation <= assignment_.generation || phase_ == SupervisorPhase::kFinishing) return;
+  if (message.generation <= assignment_.generation) return;
   if (HasWorkers()) {
     // The order to stop was lost with an earlier stream. The report of the stop brings the
     // assignment again.
@@ -182,7 +190,6 @@ void SupervisorMachine::Obey(const Drain& message) {
 }
 
 void SupervisorMachine::Obey(const Verdict& message) {
-  if (phase_ == SupervisorPhase::kFinishing) return;
   outcome_.verdict = message;
   if (HasWorkers()) {
     BeginStop(StopCause::kVerdict, SIGTERM);
@@ -288,7 +295,7 @@ void SupervisorMachine::NodeHasEnded() {
   if (phase_ != SupervisorPhase::kStopping || !workers_.AllEnded()) return;
   if (tree_empty_) {
     WorkersAreGone();
-  } else {
+  } else if (!kill_sent_) {
     kill_at_ = std::min(kill_at_, now_ + options_.orphan_grace);
   }
 }
@@ -341,20 +348,30 @@ void SupervisorMachine::KillOrGiveUp() {
     Do(SignalTree{SIGKILL});
     return;
   }
+  constexpr const char* kHangs =
+      " does not die of SIGKILL: it hangs in the kernel; giving up on it";
   for (int i = 0; i < workers_.size(); ++i) {
-    if (workers_.workers()[i].state == Worker::State::kEnded) continue;
+    const Worker& worker = workers_.workers()[i];
+    if (worker.state == Worker::State::kEnded) continue;
     Say(NoteLevel::kError,
-        RankText(assignment_, i) + " (pid " + std::to_string(workers_.workers()[i].pid) +
-            ") does not die of SIGKILL: it hangs in the kernel; giving up on it");
+        RankText(assignment_, i) + ", pid " + std::to_string(worker.pid) + "," + kHangs);
   }
+  if (workers_.AllEnded()) {
+    Say(NoteLevel::kError, std::string("a process that the workers started") + kHangs);
+  }
+  Close();
   EndWith(kExitBroken);
 }
 
-void SupervisorMachine::WorkersAreGone() {
-  Do(CloseGeneration{});
+void SupervisorMachine::Close() {
   kill_at_ = kNever;
   outcome_.workers = workers_.workers();
   outcome_.assignment = assignment_;
+  Do(CloseGeneration{});
+}
+
+void SupervisorMachine::WorkersAreGone() {
+  Close();
   switch (std::exchange(stop_cause_, StopCause::kNone)) {
     case StopCause::kLeftovers:
       phase_ = SupervisorPhase::kSucceeded;
@@ -364,6 +381,7 @@ void SupervisorMachine::WorkersAreGone() {
     case StopCause::kWorkerFailed:
     case StopCause::kOrdered:
       phase_ = SupervisorPhase::kJoining;
+      if (options_.has_remote_master) still_waiting_at_ = now_ + kFirstWaitNote;
       ReportWithFreshPort();
       break;
     case StopCause::kLeaving:
@@ -371,7 +389,9 @@ void SupervisorMachine::WorkersAreGone() {
       Finish(128 + outcome_.leaving_signal, kFarewell);
       break;
     case StopCause::kVerdict:
-      Finish(outcome_.verdict->exit_code, options_.hello.settings.exit_barrier_timeout);
+      // Whoever was told to go does not stay for the others.
+      Finish(outcome_.verdict->exit_code,
+             leaving_ ? kFarewell : options_.hello.settings.exit_barrier_timeout);
       break;
     case StopCause::kMasterLost:
       EndWith(kExitNoMaster);
@@ -383,9 +403,14 @@ void SupervisorMachine::WorkersAreGone() {
 }
 
 void SupervisorMachine::On(const WardenLost&) {
+  // Past the verdict there is nothing left that it would be needed for.
+  if (phase_ == SupervisorPhase::kFinishing) return;
   Say(NoteLevel::kError, "the warden process is gone and its workers with it; leaving the job");
-  if (HasWorkers()) Do(CloseGeneration{});
-  EndWith(kExitBroken);
+  if (HasWorkers()) {
+    Close();
+    Do(SendToMaster{WorkersStopped{assignment_.generation, 0}});
+  }
+  Finish(kExitBroken, kFarewell);
 }
 
 // ── Leaving and ending
@@ -413,9 +438,10 @@ void SupervisorMachine::Leave(const SignalReceived& event) {
   Say(NoteLevel::kWarning, what + ": stopping");
   if (phase_ == SupervisorPhase::kFinishing) return EndWith(exit_code_);
   outcome_.leaving_signal = event.signal;
-  Do(SendToMaster{Leaving{assignment_.generation, LeaveCause::kSignal, what}});
+  leaving_ = Leaving{assignment_.generation, LeaveCause::kSignal, what};
+  Do(SendToMaster{*leaving_});
   if (phase_ == SupervisorPhase::kStopping) {
-    Do(SignalTree{event.signal});
+    if (!kill_sent_) Do(SignalTree{event.signal});
     const bool is_final = stop_cause_ == StopCause::kVerdict || stop_cause_ == StopCause::kRejected;
     if (!is_final) stop_cause_ = StopCause::kLeaving;
   } else if (phase_ == SupervisorPhase::kRunning) {
@@ -480,11 +506,16 @@ void SupervisorMachine::GiveUpWithoutMaster() {
 
 void SupervisorMachine::On(const TimeCame&) {
   if (now_ >= finish_at_) return EndWith(exit_code_);
-  if (now_ >= kill_at_) KillOrGiveUp();
+  // In this order: a stop for want of a master may begin with its grace over already.
   if (now_ >= NoMasterDeadline()) GiveUpWithoutMaster();
+  if (now_ >= kill_at_) KillOrGiveUp();
   if (phase_ == SupervisorPhase::kEnded) return;
   switch (link_.Due(now_)) {
     case MasterLink::Action::kOpen:
+      if (link_.is_silent(now_)) {
+        const auto lease = std::chrono::duration_cast<seconds>(options_.hello.settings.lease());
+        MasterIsGone("it has not answered for " + std::to_string(lease.count()) + " s");
+      }
       Greet();
       break;
     case MasterLink::Action::kHeartbeat:
@@ -497,10 +528,9 @@ void SupervisorMachine::On(const TimeCame&) {
     still_waiting_at_ = kNever;
     if (phase_ != SupervisorPhase::kJoining) return;
     still_waiting_at_ = now_ + kNextWaitNote;
-    Say(NoteLevel::kWarning,
-        "still waiting: " + (no_master_since_ == kNever ? wait_reason_
-                             : master_problem_.empty()  ? "no answer from the master"
-                                                        : master_problem_));
+    std::string reason = no_master_since_ == kNever ? wait_reason_ : master_problem_;
+    if (reason.empty()) reason = "no word from the master yet";
+    Say(NoteLevel::kWarning, "still waiting: " + reason);
   }
 }
 

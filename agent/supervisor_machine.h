@@ -47,7 +47,8 @@ struct Outcome {
 // generation on its own.
 //
 // Pure: no clock, socket, process or log. Single-threaded. `now` never decreases from step to step.
-// After an End effect nothing is alive that was started here, and further events have no effect.
+// After an End effect nothing is alive that was started here, but for what hangs in the kernel (a
+// note names it), and further events have no effect.
 // State × event table: docs/SUPERVISION.md (checked by //tests/agent:supervisor_machine_test).
 class SupervisorMachine {
  public:
@@ -102,10 +103,12 @@ class SupervisorMachine {
   void Fail(const WorkerFailed& failure);
   void BeginStop(StopCause cause, int signal);
   void WorkersAreGone();       // the stop is complete
+  void Close();                // the generation, for its workers have come to their end
   void ReportWithFreshPort();  // WorkersStopped or WorkersSucceeded, once a port is reserved
   void Leave(const SignalReceived& event);
   void Finish(int exit_code, Duration patience);
   void EndWith(int exit_code);
+  void MasterIsGone(const std::string& problem);
   void GiveUpWithoutMaster();
   void KillOrGiveUp();
   void NodeHasEnded();            // an event of a worker may have been the last one
@@ -121,6 +124,7 @@ class SupervisorMachine {
   StopCause stop_cause_ = StopCause::kNone;
   Assignment assignment_;
   Outcome outcome_;
+  std::optional<Leaving> leaving_;
   bool tree_empty_ = true;
   bool kill_sent_ = false;
   bool ready_told_ = false;

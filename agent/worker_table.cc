@@ -18,10 +18,4 @@ bool WorkerTable::AllEnded() const {
                      [](const Worker& w) { return w.state == Worker::State::kEnded; });
 }
 
-bool WorkerTable::AllSucceeded() const {
-  return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) {
-    return w.state == Worker::State::kEnded && w.status.ok();
-  });
-}
-
 }  // namespace muster

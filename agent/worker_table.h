@@ -40,7 +40,6 @@ class WorkerTable {
   bool AllStarted() const;  // running, or ended already
   bool AllReady() const;
   bool AllEnded() const;
-  bool AllSucceeded() const;  // ended with 0
 
  private:
   std::vector<Worker> workers_;
