@@ -29,7 +29,7 @@ struct SinkState {
 struct Sink : torch::autograd::Function<Sink> {
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
                                                 const std::shared_ptr<SinkState>& state,
-                                                torch::autograd::variable_list inputs) {
+                                                at::TensorList inputs) {
     context->set_materialize_grads(false);
     context->saved_data["state"] = c10::IValue::make_capsule(c10::make_intrusive<Holder>(state));
     // A clone: changing a view of the loss in place would fail otherwise.
@@ -118,7 +118,7 @@ class DDPCore::Impl {
     if (arms) {
       std::vector<at::Tensor> roots;
       for (const at::Tensor* output : outputs) {
-        if (walk) roots.push_back(*output);
+        if (walk && output->defined()) roots.push_back(*output);
       }
       Guard("forward", [&] { reducer_->prepare_for_backward(roots); });
     }
@@ -317,7 +317,8 @@ class DDPCore::Impl {
       places.push_back(output);
     }
     if (inputs.empty()) return;
-    const auto passed = Sink::apply(sink_, inputs);
+    // As a TensorList: a vector would be taken for a constant.
+    const auto passed = Sink::apply(sink_, at::TensorList(inputs));
     for (size_t i = 0; i < places.size(); ++i) *places[i] = passed[i];
   }
 

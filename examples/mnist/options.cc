@@ -24,8 +24,8 @@ Trains a 784-128-10 network on MNIST, Fashion-MNIST or any IDX files of 28x28 pi
   --seed N                of the first parameters and of the order of the data, default 1
 
 Exit codes: 0 trained and all three answers ok; 1 an answer is not ok; 2 usage; 65 a data file or checkpoint is damaged;
-66 data is missing; 69 the backend cannot run here; 74 a file cannot be written; 75 another worker was lost; 78 the
-launcher's environment is incomplete.
+66 data is missing; 69 the backend cannot run here; 70 any other error; 74 a file cannot be written; 75 another worker was
+lost, or this one is of a past generation; 78 the launcher's environment is incomplete.
 )";
 
 namespace {
