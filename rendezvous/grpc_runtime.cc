@@ -1,0 +1,40 @@
+#include "rendezvous/grpc_runtime.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "proto/rendezvous.grpc.pb.h"
+
+namespace muster {
+namespace {
+
+// An assertion aborts the process: the one line that says why must not be lost.
+void OnlyAssertions(gpr_log_func_args* line) {
+  if (std::string_view(line->message).rfind("assertion failed", 0) != 0) return;
+  std::fprintf(stderr, "gRPC: %s:%d: %s\n", line->file, line->line, line->message);
+}
+
+// A server without a port; it only holds a reference to the callback threads.
+grpc::Server* StartPin() {
+  static auto* const kService = new v1::Rendezvous::CallbackService;
+  grpc::ServerBuilder builder;
+  builder.RegisterService(kService);
+  return builder.BuildAndStart().release();
+}
+
+}  // namespace
+
+void PrepareGrpc() {
+  static grpc::Server* const kPin = [] {
+    if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function(&OnlyAssertions);
+    return StartPin();
+  }();
+  static_cast<void>(kPin);
+}
+
+}  // namespace muster

@@ -1,0 +1,53 @@
+#include "rendezvous/hosting.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/local_addresses.h"
+
+namespace muster {
+namespace {
+
+const std::vector<std::string>& AllAddresses() {
+  static const auto* const kAll = new std::vector<std::string>{"::", "0.0.0.0"};
+  return *kAll;
+}
+
+}  // namespace
+
+std::vector<std::string> HostingAddresses(const ClusterOptions& options,
+                                          const std::vector<std::string>& resolved) {
+  if (options.is_host == false) return {};
+  std::vector<std::string> own;
+  std::copy_if(resolved.begin(), resolved.end(), std::back_inserter(own), IsLocalAddress);
+  if (own.empty()) return options.is_host == true ? AllAddresses() : own;
+  const bool is_name =
+      !IsAddressLiteral(options.endpoint.host) && !IsLoopbackHost(options.endpoint.host);
+  if (is_name && std::all_of(own.begin(), own.end(), IsLoopbackHost)) return AllAddresses();
+  return own;
+}
+
+absl::StatusOr<HostedMaster> TryHost(Clock* clock, const ClusterOptions& options,
+                                     const std::vector<std::string>& resolved) {
+  absl::Status last;
+  for (const std::string& address : HostingAddresses(options, resolved)) {
+    MasterServer::Options server_options;
+    server_options.address = {address, options.endpoint.port};
+    server_options.loop.registry.seed = options.seed;
+    server_options.loop.on_decision = options.on_decision;
+    absl::StatusOr<std::unique_ptr<MasterServer>> server =
+        MasterServer::Start(clock, std::move(server_options));
+    if (server.ok()) {
+      if (options.on_hosting) options.on_hosting(ToString({address, (*server)->port()}));
+      std::string dial = address == "::" ? "::1" : address == "0.0.0.0" ? "127.0.0.1" : address;
+      return HostedMaster{*std::move(server), std::move(dial)};
+    }
+    last = server.status();
+    if (absl::IsAlreadyExists(last)) break;  // a master is there: dial it
+  }
+  // In use, or an address that this host does not have after all: the master is elsewhere.
+  if (last.ok() || absl::IsAlreadyExists(last) || absl::IsNotFound(last)) return HostedMaster{};
+  return last;
+}
+
+}  // namespace muster

@@ -1,0 +1,82 @@
+#ifndef MUSTER_RENDEZVOUS_JOB_REGISTRY_H_
+#define MUSTER_RENDEZVOUS_JOB_REGISTRY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "rendezvous/round_machine.h"
+
+namespace muster {
+
+// What one job's machine wants done, in order.
+struct JobEffects {
+  std::string job_id;
+  uint64_t instance = 0;
+  RoundEffects effects;
+};
+
+// All jobs of one master: hands each event to the machine of the job that it belongs to.
+//
+// A job id whose job has ended may be used again: a Hello of an agent that the ended job did not
+// know opens a new instance, while agents of the ended one are still told its verdict. Ended
+// instances are remembered for that, the most recent kEndedMax of them.
+//
+// Pure and single-threaded, like the machines.
+class JobRegistry {
+ public:
+  static constexpr size_t kEndedMax = 256;
+
+  struct Options {
+    uint64_t seed = 0;  // of the machines' jitter
+    // When set, every step is checked against rendezvous/invariants.h; called with the job and what
+    // does not hold.
+    std::function<void(const std::string& violation)> on_violation;
+  };
+
+  explicit JobRegistry(Options options) : options_(std::move(options)) {}
+
+  // MessageArrived and StreamBroken go to the stream's job; DeadlinePassed to the jobs whose
+  // deadline has come; WokeUp and StopRequested to all. The first message of a stream must be a
+  // Hello or a LastWill, else the effect is to close it.
+  std::vector<JobEffects> Step(Time now, const RoundEvent& event);
+
+  // As StopRequested, for the newest instance of one job. Nothing when there is no such job.
+  std::vector<JobEffects> StopJob(Time now, const std::string& job_id, const std::string& who);
+
+  // The earliest of all jobs.
+  Time NextDeadline() const;
+
+  // No job needs this master any more: each has ended and its agents know.
+  bool idle() const;
+
+  // The newest instance, or nullptr.
+  const RoundMachine* Find(const std::string& job_id) const;
+
+ private:
+  using Serial = uint64_t;  // of an instance in this registry, across all jobs
+
+  RoundMachine* Route(StreamId stream, const AgentMessage& message);
+  Serial SerialFor(const Hello& hello);
+  Serial OpenInstance(const Hello& hello);
+  void StepOne(Time now, const RoundEvent& event, RoundMachine* machine,
+               std::vector<JobEffects>* all);
+  void ForgetEnded();
+
+  Options options_;
+  Serial last_serial_ = 0;
+  uint64_t forgotten_instance_ = 0;  // the highest number of an instance that was forgotten
+  std::map<Serial, std::unique_ptr<RoundMachine>> machines_;  // the oldest comes first
+  std::map<std::string, Serial> newest_;                      // by job id
+  std::map<StreamId, Serial> streams_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_JOB_REGISTRY_H_

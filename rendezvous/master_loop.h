@@ -1,0 +1,97 @@
+#ifndef MUSTER_RENDEZVOUS_MASTER_LOOP_H_
+#define MUSTER_RENDEZVOUS_MASTER_LOOP_H_
+
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_queue.h"
+#include "rendezvous/job_registry.h"
+#include "rendezvous/round_machine.h"
+
+namespace muster {
+
+// The agents' streams as the loop sees them. Called by the loop's thread; none may block. Unknown
+// streams are ignored.
+class AgentStreams {
+ public:
+  virtual ~AgentStreams() = default;
+  virtual void Send(StreamId stream, const MasterMessage& message) = 0;
+  // Ends the stream with OK after what was sent.
+  virtual void Close(StreamId stream) = 0;
+  // The last message of the stream has been handled: the next one may be read. One message per
+  // stream is under way at most, so no agent can fill the queue.
+  virtual void Resume(StreamId stream) = 0;
+};
+
+// An agent has connected; it has said nothing yet. Comes before every other event of the stream.
+struct StreamOpened {
+  StreamId stream = 0;
+};
+
+// Call `callback` (on the loop's thread) when no job needs this master and no stream is open;
+// perhaps at once.
+struct TellWhenIdle {
+  std::function<void()> callback;
+};
+
+// End one job.
+struct StopJob {
+  std::string job_id;
+  std::string who;
+};
+
+using LoopEvent = std::variant<StreamOpened, MessageArrived, StreamBroken, TellWhenIdle, StopJob>;
+
+// The one thread of a master: takes events from the queue, steps the jobs' machines, performs the
+// effects in order, and sleeps exactly until something happens or the next deadline comes.
+//
+// It notices when the process did not run for a while (stopped, starved): it then wakes later than
+// it asked for, tells the machines so (WokeUp) and hands them what has arrived meanwhile before any
+// deadline is judged.
+class MasterLoop {
+ public:
+  struct Options {
+    JobRegistry::Options registry;
+    // Every decision of every job, on the loop's thread; must not block. May be empty.
+    std::function<void(const std::string& job_id, const Reason& reason)> on_decision;
+  };
+
+  // `clock` and `streams` outlive the loop. Runs from the constructor to Stop().
+  MasterLoop(Clock* clock, AgentStreams* streams, Options options);
+  ~MasterLoop();  // stops
+
+  // Any thread. Waits while the queue is full; after Stop() the event is dropped.
+  void Post(LoopEvent event);
+
+  // Not from the loop's thread. Events that are queued are not handled any more.
+  void Stop();
+
+ private:
+  void Run();
+  void Handle(Time now, LoopEvent event);
+  void Handle(Time now, StreamOpened event);
+  void Handle(Time now, MessageArrived event);
+  void Handle(Time now, StreamBroken event);
+  void Handle(Time now, TellWhenIdle event);
+  void Handle(Time now, StopJob event);
+  void Perform(const std::vector<JobEffects>& all);
+  void TellIdle();
+
+  Clock* const clock_;
+  AgentStreams* const streams_;
+  const Options options_;
+  EventQueue<LoopEvent> queue_;
+  JobRegistry registry_;
+  std::set<StreamId> open_;
+  std::vector<std::function<void()>> idle_callbacks_;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_MASTER_LOOP_H_

@@ -1,0 +1,52 @@
+#ifndef MUSTER_RENDEZVOUS_MASTER_SERVER_H_
+#define MUSTER_RENDEZVOUS_MASTER_SERVER_H_
+
+#include <absl/status/statusor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/host_port.h"
+#include "rendezvous/master_loop.h"
+
+namespace muster {
+
+// A master: loop, service and listening socket. Thread-safe.
+class MasterServer {
+ public:
+  struct Options {
+    HostPort address;  // an IP literal of this host, or "0.0.0.0" or "::"; port 0: any free one
+    MasterLoop::Options loop;
+  };
+
+  // Listens when it returns. `clock` outlives the server. Errors, each one line:
+  //   AlreadyExists       something listens on the address and port already (the port is never
+  //   shared) NotFound            the address is not one of this host PermissionDenied    a port
+  //   below 1024 without the right to it Unavailable         everything else, with the system's
+  //   words
+  static absl::StatusOr<std::unique_ptr<MasterServer>> Start(Clock* clock, Options options);
+
+  // Ends all streams. What has been sent gets half a second to leave.
+  ~MasterServer();
+
+  int port() const;
+
+  // Calls `callback` once, on the loop's thread, when no job needs this master and no agent is
+  // connected.
+  void TellWhenIdle(std::function<void()> callback);
+
+  // Ends one job as an operator would.
+  void StopJob(const std::string& job_id, const std::string& who);
+
+ private:
+  struct Parts;
+  explicit MasterServer(std::unique_ptr<Parts> parts);
+
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_MASTER_SERVER_H_

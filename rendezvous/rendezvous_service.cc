@@ -1,0 +1,185 @@
+#include "rendezvous/rendezvous_service.h"
+
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/message_codec.h"
+#include "rendezvous/peer_address.h"
+
+namespace muster {
+namespace {
+
+// An agent that lets so many messages wait does not read any more.
+constexpr size_t kUnreadMax = 256;
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+}  // namespace
+
+// One agent's stream. Reads one message at a time (Resume), writes one at a time from its queue,
+// ends once. gRPC deletes it through OnDone; the service's table keeps it alive for calls that are
+// under way.
+class AttendStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::MasterMessage> {
+ public:
+  AttendStream(RendezvousService* service, StreamId id, grpc::CallbackServerContext* context)
+      : service_(service), id_(id), context_(context), peer_(PeerAddress(context->peer())) {}
+
+  void Start() {
+    context_->AddInitialMetadata(kGreeting, "1");
+    StartSendInitialMetadata();
+    StartRead(&incoming_);
+  }
+
+  void Send(const MasterMessage& message) {
+    v1::MasterMessage wire = Encode(message);
+    MutexLock lock(&mutex_);
+    if (end_.has_value()) return;
+    if (outgoing_.size() >= kUnreadMax) {
+      outgoing_.resize(1);  // the one that is being written
+      EndLocked(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                             "the agent does not read what the master sends"));
+      return;
+    }
+    outgoing_.push_back(std::move(wire));
+    if (outgoing_.size() == 1) StartWrite(&outgoing_.front());
+  }
+
+  void Close(grpc::Status status) {
+    MutexLock lock(&mutex_);
+    EndLocked(std::move(status));
+  }
+
+  void Resume() {
+    MutexLock lock(&mutex_);
+    if (!end_.has_value()) StartRead(&incoming_);
+  }
+
+ private:
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      const bool half_closed = !context_->IsCancelled();
+      service_->loop_->Post(StreamBroken{.stream = id_, .half_closed = half_closed});
+      Close(half_closed ? grpc::Status::OK : grpc::Status::CANCELLED);
+      return;
+    }
+    absl::StatusOr<AgentMessage> message = Decode(incoming_);
+    absl::Status status = message.status();
+    if (status.ok()) status = CheckOrder(*message);
+    if (!status.ok()) {
+      service_->loop_->Post(StreamBroken{.stream = id_});
+      Close(ToGrpc(status));
+      return;
+    }
+    service_->loop_->Post(MessageArrived{id_, *std::move(message), peer_});
+  }
+
+  absl::Status CheckOrder(const AgentMessage& message) {
+    const bool opens =
+        std::holds_alternative<Hello>(message) || std::holds_alternative<LastWill>(message);
+    if (opens == !std::exchange(has_spoken_, true)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        opens ? "Hello and LastWill can only be the first message of a stream"
+              : "the first message of a stream must be a Hello or a LastWill");
+  }
+
+  void OnWriteDone(bool ok) override {
+    MutexLock lock(&mutex_);
+    if (ok) {
+      outgoing_.pop_front();
+    } else {
+      outgoing_.clear();  // the stream is broken; OnCancel tells
+    }
+    if (!outgoing_.empty()) {
+      StartWrite(&outgoing_.front());
+    } else if (end_.has_value()) {
+      Finish(*end_);
+    }
+  }
+
+  void OnCancel() override {
+    service_->loop_->Post(StreamBroken{.stream = id_});
+    Close(grpc::Status::CANCELLED);
+  }
+
+  void OnDone() override { service_->Gone(id_); }
+
+  // Finish follows the writes that are queued.
+  void EndLocked(grpc::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (end_.has_value()) return;
+    end_ = std::move(status);
+    if (outgoing_.empty()) Finish(*end_);
+  }
+
+  RendezvousService* const service_;
+  const StreamId id_;
+  grpc::CallbackServerContext* const context_;
+  const std::string peer_;
+  bool has_spoken_ = false;    // of the reading side only
+  v1::AgentMessage incoming_;  // of the reading side only
+
+  Mutex mutex_;
+  std::deque<v1::MasterMessage> outgoing_ ABSL_GUARDED_BY(mutex_);  // the first is being written
+  std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
+};
+
+RendezvousService::RendezvousService() = default;
+RendezvousService::~RendezvousService() = default;
+
+grpc::ServerBidiReactor<v1::AgentMessage, v1::MasterMessage>* RendezvousService::Attend(
+    grpc::CallbackServerContext* context) {
+  std::shared_ptr<AttendStream> stream;
+  StreamId id = 0;
+  {
+    MutexLock lock(&mutex_);
+    id = ++last_stream_;
+    stream = std::make_shared<AttendStream>(this, id, context);
+    streams_[id] = stream;
+  }
+  loop_->Post(StreamOpened{id});
+  stream->Start();
+  return stream.get();
+}
+
+void RendezvousService::Send(StreamId stream, const MasterMessage& message) {
+  if (const auto found = Find(stream)) found->Send(message);
+}
+
+void RendezvousService::Close(StreamId stream) {
+  if (const auto found = Find(stream)) found->Close(grpc::Status::OK);
+}
+
+void RendezvousService::Resume(StreamId stream) {
+  if (const auto found = Find(stream)) found->Resume();
+}
+
+void RendezvousService::CloseAll() {
+  std::vector<std::shared_ptr<AttendStream>> all;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [id, stream] : streams_) all.push_back(stream);
+  }
+  for (const auto& stream : all) {
+    stream->Close(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the master stops"));
+  }
+}
+
+std::shared_ptr<AttendStream> RendezvousService::Find(StreamId stream) {
+  MutexLock lock(&mutex_);
+  const auto found = streams_.find(stream);
+  return found == streams_.end() ? nullptr : found->second;
+}
+
+void RendezvousService::Gone(StreamId stream) {
+  std::shared_ptr<AttendStream> last;  // destroyed after the lock is released
+  MutexLock lock(&mutex_);
+  const auto found = streams_.find(stream);
+  if (found == streams_.end()) return;
+  last = std::move(found->second);
+  streams_.erase(found);
+}
+
+}  // namespace muster

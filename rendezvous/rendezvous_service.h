@@ -1,0 +1,51 @@
+#ifndef MUSTER_RENDEZVOUS_RENDEZVOUS_SERVICE_H_
+#define MUSTER_RENDEZVOUS_RENDEZVOUS_SERVICE_H_
+
+#include <map>
+#include <memory>
+
+#include "base/mutex.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/master_loop.h"
+
+namespace muster {
+
+class AttendStream;
+
+// The gRPC side of a master: one reactor per agent, no thread per agent. Turns what the streams
+// bring into events of the loop and the loop's calls into writes; decides nothing but what no
+// machine should see: a message that does not decode, a first message that is neither Hello nor
+// LastWill, a Hello in the middle, an agent that stopped reading.
+class RendezvousService final : public v1::Rendezvous::CallbackService, public AgentStreams {
+ public:
+  RendezvousService();
+  ~RendezvousService() override;  // no stream is left: the server has been shut down
+
+  // Before the server starts. `loop` outlives the server.
+  void SetLoop(MasterLoop* loop) { loop_ = loop; }
+
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::MasterMessage>* Attend(
+      grpc::CallbackServerContext* context) override;
+
+  // Ends every stream: the master stops.
+  void CloseAll();
+
+  void Send(StreamId stream, const MasterMessage& message) override;
+  void Close(StreamId stream) override;
+  void Resume(StreamId stream) override;
+
+ private:
+  friend class AttendStream;
+
+  std::shared_ptr<AttendStream> Find(StreamId stream);
+  void Gone(StreamId stream);
+
+  MasterLoop* loop_ = nullptr;
+  Mutex mutex_;
+  StreamId last_stream_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<StreamId, std::shared_ptr<AttendStream>> streams_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_RENDEZVOUS_SERVICE_H_
