@@ -185,7 +185,7 @@ void RoundMachine::ReconcileSeat(Node& node, Seat& seat, WorkersPhase reported) 
       // The assignment has not reached it, or the generation ended before it could start.
       if (phase_ == RoundPhase::kRunning) return Send(node.stream, seat.assignment);
       SetPhase(seat, WorkersPhase::kStopped);
-      return;
+      break;
   }
   if (IsUnderWay()) EndGeneration({ReasonCode::kWorkersVanished, node.id});
 }

@@ -134,6 +134,9 @@ void RoundMachine::CloseIfAbandoned() {
   for (const auto& [id, node] : nodes_) {
     if (!node.leaving) return;
   }
+  for (const Seat& seat : seats_) {
+    if (seat.node_id.empty()) return;  // recovering: it may be about to come back
+  }
   const Reason reason{ReasonCode::kJobAbandoned, "", 0, 0, last_leave_->detail};
   Close({false, kExitJoinTimeout, Sentence(reason)}, reason);
 }

@@ -48,6 +48,7 @@ const RoundEffects& TestJob::Join(const Hello& hello, const std::string& peer_ad
   streams_[hello.node_id] = stream;
   names_[stream] = hello.node_id;
   hellos_[hello.node_id] = hello;
+  if (hello.running.phase != WorkersPhase::kNone) places_[hello.node_id] = hello.running.assignment;
   muted_.erase(hello.node_id);
   const std::string peer = peer_address.empty() && !hello.own_addresses.empty()
                                ? hello.own_addresses.front()

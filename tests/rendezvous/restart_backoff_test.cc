@@ -1,0 +1,47 @@
+#include "rendezvous/restart_backoff.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(RestartBackoff, TheFirstRestartIsImmediateAndWaitsDoubleUpToThirtySeconds) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    RestartBackoff backoff(seed);
+    EXPECT_EQ(backoff.AfterFailure(true), 0s);
+    Duration longest = 1s;
+    for (int failure = 2; failure < 40; ++failure) {
+      const Duration wait = backoff.AfterFailure(true);
+      EXPECT_LE(wait, longest);
+      EXPECT_GT(wait, longest * 3 / 4);
+      longest = std::min<Duration>(longest * 2, 30s);
+    }
+  }
+}
+
+TEST(RestartBackoff, AFailureThatIsNotQuickEndsTheRow) {
+  RestartBackoff backoff(1);
+  backoff.AfterFailure(true);
+  backoff.AfterFailure(true);
+  EXPECT_EQ(backoff.AfterFailure(false), 0s);
+  EXPECT_EQ(backoff.in_a_row(), 0);
+  EXPECT_EQ(backoff.AfterFailure(true), 0s);
+}
+
+TEST(RestartBackoff, SeedsDecideTheJitter) {
+  RestartBackoff one(1);
+  RestartBackoff same(1);
+  RestartBackoff other(2);
+  for (RestartBackoff* backoff : {&one, &same, &other}) backoff->AfterFailure(true);
+  const Duration wait = one.AfterFailure(true);
+  EXPECT_EQ(wait, same.AfterFailure(true));
+  EXPECT_NE(wait, other.AfterFailure(true));
+}
+
+}  // namespace
+}  // namespace muster
