@@ -122,8 +122,9 @@ class DDPCore::Impl {
       }
       Guard("forward", [&] { reducer_->prepare_for_backward(roots); });
     }
-    const bool first_static = options_.static_graph() && !sink_->delay_queued;
-    if (walk || first_static) PassThroughSink(outputs);
+    // In a static graph every time, not only at first: an output left out of the loss must look
+    // alike in each iteration.
+    if (walk || options_.static_graph()) PassThroughSink(outputs);
   }
 
   void Backward(const at::Tensor& loss) {

@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 namespace mnist {
 namespace {
@@ -208,7 +209,11 @@ void Trainer::SaveModel() const {
   if (options_.save_model.empty() || !world_.leader()) return;
   const std::string temporary = options_.save_model.string() + ".tmp";
   try {
-    torch::save(net_, temporary);
+    // Through a stream: given a name, LibTorch would write that name into the file.
+    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+    file.exceptions(std::ios::failbit | std::ios::badbit);
+    torch::save(net_, file);
+    file.close();
     std::filesystem::rename(temporary, options_.save_model);
   } catch (const std::exception& error) {
     unlink(temporary.c_str());
