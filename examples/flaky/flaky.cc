@@ -120,7 +120,7 @@ int FromEnvironment(const char* name) {
 
 // Tells the agent, where there is one: one datagram of KEY=VALUE lines.
 void Tell(const std::string& message) {
-  static const int agent = [] {
+  static const int kAgent = [] {
     const char* path = std::getenv("MUSTER_SOCKET");
     sockaddr_un address{AF_UNIX, {}};
     if (path == nullptr || std::strlen(path) >= sizeof(address.sun_path)) return -1;
@@ -128,7 +128,7 @@ void Tell(const std::string& message) {
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     return connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 ? fd : -1;
   }();
-  if (agent >= 0) send(agent, message.data(), message.size(), MSG_NOSIGNAL);
+  if (kAgent >= 0) send(kAgent, message.data(), message.size(), MSG_NOSIGNAL);
 }
 
 // A child that escapes from the worker's session and does not listen to SIGTERM.
