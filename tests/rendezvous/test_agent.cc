@@ -51,7 +51,7 @@ ReservedPort::ReservedPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0
   number_ = ntohs(address.sin_port);
 }
 
-void ReservedPort::Listen() { EXPECT_EQ(listen(fd_, 8), 0); }
+void ReservedPort::Listen(int backlog) { EXPECT_EQ(listen(fd_, backlog), 0); }
 
 ReservedPort::~ReservedPort() { close(fd_); }
 

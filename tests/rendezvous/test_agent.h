@@ -68,7 +68,7 @@ class ReservedPort {
   int number() const { return number_; }
   int fd() const { return fd_; }
   // Makes it the port of a service that answers nothing by itself.
-  void Listen();
+  void Listen(int backlog = 8);
 
  private:
   int fd_ = -1;
