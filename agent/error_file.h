@@ -16,10 +16,11 @@ struct WorkerError {
   bool operator==(const WorkerError&) const = default;
 };
 
-// Both forms that torchrun accepts: {"message": {"message": "…", "extraInfo": {"py_callstack": "…",
-// "timestamp": "…"}}} and
-// {"message": "…", "timestamp": 1}. A truncated file gives what is complete in it; a text without a
-// message in it gives its first line as the message. Pure.
+// Both forms that torchrun accepts:
+//   {"message": {"message": "…", "extraInfo": {"py_callstack": "…", "timestamp": "…"}}}
+//   {"message": "…", "timestamp": 1}
+// A truncated file gives what is complete in it; a text without a message in it gives its first
+// line as the message. Pure.
 WorkerError ParseErrorFile(std::string_view text);
 
 // The same from a file, of which the first MiB counts. A missing, unreadable or empty file, or no

@@ -1,9 +1,8 @@
 #include "agent/exit_report.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <cstdio>
+#include <chrono>
+#include <csignal>
 #include <string_view>
 
 #include "agent/report_text.h"
@@ -56,9 +55,8 @@ std::string Who(int rank, int local_rank, int pid) {
 }
 
 std::string Seconds(Duration duration) {
-  char text[32];
-  snprintf(text, sizeof(text), "%.1f s", std::chrono::duration<double>(duration).count());
-  return text;
+  const auto tenths = (duration + std::chrono::milliseconds(50)) / std::chrono::milliseconds(100);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
 }
 
 void AddMessage(const std::string& message, Box& box) {

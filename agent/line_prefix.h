@@ -19,8 +19,8 @@ struct PrefixValues {
 };
 
 // The text before each line of a tee'd stream: a template with ${role_name} ${local_rank} ${rank}
-// ${hostname} ${node}
-// ${generation} ${pid} ${time}. Anything else, also an unknown macro or a lone '$', is text. Pure.
+// ${hostname} ${node} ${generation} ${pid} ${time}. Anything else, also an unknown macro or a lone
+// '$', is text. Pure.
 class LinePrefix {
  public:
   explicit LinePrefix(std::string_view text_template);

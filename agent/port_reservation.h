@@ -22,7 +22,7 @@ class ReservedPort {
   // no such address here, or no port left.
   static absl::StatusOr<ReservedPort> Reserve(const std::string& address = "");
 
-  int port() const { return port_; }  // 0: none
+  int port() const { return fd_.valid() ? port_ : 0; }  // 0: none
   void reset() { *this = ReservedPort(); }
 
  private:

@@ -99,17 +99,16 @@ absl::Status RunDirectory::Prepare() {
 
 absl::Status RunDirectory::MakePrivateRoot() {
   const std::string& tmp = options_.tmp_dir;
-  if (!tmp.empty() && tmp[0] == '/' && tmp.size() + kSocketTailMax <= kSocketPathMax) {
-    std::string path = tmp + "/muster-XXXXXX";
-    if (mkdtemp(path.data()) != nullptr) {
-      private_root_ = path;
-      return absl::OkStatus();
-    }
+  const bool usable = absl::StartsWith(tmp, "/") && tmp.size() + kSocketTailMax <= kSocketPathMax;
+  // Making and removing a directory takes microseconds in memory and milliseconds on a busy disk.
+  for (const std::string& parent :
+       {usable ? tmp : "", std::string("/dev/shm"), std::string("/tmp")}) {
+    std::string path = parent + "/muster-XXXXXX";
+    if (parent.empty() || mkdtemp(path.data()) == nullptr) continue;
+    private_root_ = path;
+    return absl::OkStatus();
   }
-  std::string path = "/tmp/muster-XXXXXX";
-  if (mkdtemp(path.data()) == nullptr) return Problem("private directory", path, errno);
-  private_root_ = path;
-  return absl::OkStatus();
+  return Problem("private directory in", "/tmp", errno);
 }
 
 absl::Status RunDirectory::OpenGeneration(int64_t generation, int restart_count, int slots) {

@@ -10,18 +10,17 @@ namespace muster {
 
 // Where the files of a run are. Two places:
 //
-//  - the private directory, "<TMPDIR>/muster-XXXXXX" (mode 0700; under /tmp where TMPDIR is unset,
-//  unusable, or so long that a
-//    socket's path would pass 107 bytes). Always holds the workers' sockets, and the error files
-//    when no log is asked for. Made by the first OpenGeneration, removed by Remove.
-//  - the log directory, torchrun's layout, when --log-dir is given or a stream is redirected or
-//  tee'd:
-//      <log_dir>/<job id>_<8 random characters>/attempt_<restart count>/<local
-//      rank>/{stdout.log,stderr.log,error.json} <log_dir>/<job id>_<8 random
-//      characters>/attempt_<restart count>/filtered_{stdout,stderr}.log
+//  - The private directory, "<TMPDIR>/muster-XXXXXX" (mode 0700); in /dev/shm, else /tmp, where
+//    TMPDIR is unset, unusable, or so long that a socket's path would pass 107 bytes. Always holds
+//    the workers' sockets, and the error files when no log is asked for. Made by the first
+//    OpenGeneration, removed by Remove.
+//  - The log directory, when --log-dir is given or a stream is redirected or tee'd. torchrun's
+//    layout, <run> being "<job id>_<8 random characters>":
+//      <log_dir>/<run>/attempt_<restart count>/<local rank>/{stdout.log,stderr.log,error.json}
+//      <log_dir>/<run>/attempt_<restart count>/filtered_{stdout,stderr}.log
 //    A later generation with the same restart count gets "attempt_<restart count>_g<generation>",
 //    so that nothing is overwritten. '/' and control bytes in the job id become '_'. Without
-//    --log-dir it lies in TMPDIR as "muster_<job id>_…". Never removed.
+//    --log-dir it lies in TMPDIR, else /tmp, and <run> begins with "muster_". Never removed.
 //
 // `log_dir` /dev/null: no log files and no error files at all.
 //

@@ -30,14 +30,14 @@ struct WorkerIdentity {
 };
 
 // The variables to set or replace in a copy of the agent's environment, each "NAME=value", each
-// name once, sorted: torchrun's list (docs/COMPAT.md) and MUSTER_GENERATION, MUSTER_LOCAL_ADDR,
+// name once, sorted: torchrun's list and MUSTER_GENERATION, MUSTER_LOCAL_ADDR,
 // MUSTER_NODE_ID, MUSTER_SOCKET. Pure.
 //
 //  - TORCH_NCCL_ASYNC_ERROR_HANDLING: inherited, else 1. OMP_NUM_THREADS: inherited, else 1 where
-//  slots > 1.
-//  - Virtual local rank: LOCAL_RANK is 0 and CUDA_VISIBLE_DEVICES the local rank's entry of the
-//  inherited list, or the local
-//    rank itself where nothing is inherited. An inherited empty list means "no GPU" and stays.
+//    slots > 1.
+//  - Virtual local rank: LOCAL_RANK is 0, and CUDA_VISIBLE_DEVICES is the local rank's entry of the
+//    inherited list, or the local rank itself where nothing is inherited. An inherited empty list
+//    means "no GPU" and stays.
 //
 // InvalidArgument: virtual local rank, and the inherited list is too short for this local rank.
 absl::StatusOr<std::vector<std::string>> WorkerEnvironment(const WorkerIdentity& worker,
