@@ -17,8 +17,7 @@ namespace muster {
 // One stream of one agent, named by the shell; never used twice in a process and never 0.
 using StreamId = uint64_t;
 
-// ── Events
-// ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Events ─────────────────────────────────────────────────────────────────────────────────────
 
 // `peer_address` is where the stream comes from (IP without port, v4-mapped addresses unmapped;
 // empty in process).
@@ -53,8 +52,7 @@ struct StopRequested {
 using RoundEvent =
     std::variant<MessageArrived, StreamBroken, DeadlinePassed, WokeUp, StopRequested>;
 
-// ── Effects, to be performed in order
-// ────────────────────────────────────────────────────────────────────────────────
+// ── Effects, to be performed in order ──────────────────────────────────────────────────────────
 
 // What is sent to a stream that has ended meanwhile is dropped: the machine hears of the end and
 // acts on that.

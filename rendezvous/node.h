@@ -1,7 +1,9 @@
 #ifndef MUSTER_RENDEZVOUS_NODE_H_
 #define MUSTER_RENDEZVOUS_NODE_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,18 +41,22 @@ struct Node {
   int64_t stale_generation = 0;   // an older generation whose workers it was told to stop; 0: none
   std::vector<uint64_t> retired;  // incarnations that newer ones replaced, the latest few
 
-  // The last Wait it was sent; an empty label means that it does not wait.
+  // The last Wait it was sent.
   Reason wait_reason;
   bool waits = false;
   Time wait_sent{};
   Time wait_until = kNever;  // what `at_most` promised
-  Time wait_next =
-      kNever;  // when it is looked at again: a renewal, or numbers that changed a moment ago
+  Time wait_next = kNever;   // when to look again: a renewal, or numbers that have just changed
 
   bool attached() const { return stream != 0; }
   // Could be a member of the next generation.
   bool is_candidate() const { return attached() && !leaving && stale_generation == 0; }
 };
+
+inline int CandidateCount(const std::map<std::string, Node>& nodes) {
+  return static_cast<int>(std::count_if(
+      nodes.begin(), nodes.end(), [](const auto& entry) { return entry.second.is_candidate(); }));
+}
 
 // True while workers may be alive.
 inline bool IsAlive(WorkersPhase phase) {

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <utility>
 
+#include "rendezvous/admission.h"
 #include "rendezvous/round_limits.h"
 #include "rendezvous/round_machine.h"
 
@@ -29,7 +30,10 @@ void RoundMachine::OnHello(const MessageArrived& event, const Hello& hello) {
     if (!settings_) settings_ = hello.settings;
     return Send(Admit(event, hello).stream, *verdict_);
   }
-  if (const auto refusal = Refusal(hello)) return Refuse(event.stream, *refusal);
+  if (const auto refusal = RefusalOf(hello, IsBinding() ? &*settings_ : nullptr, nodes_)) {
+    Send(event.stream, *refusal);
+    return CloseStream(event.stream);
+  }
   if (!IsBinding()) settings_ = hello.settings;
   Reconcile(Admit(event, hello));
 }
@@ -40,60 +44,6 @@ bool RoundMachine::IsBinding() const {
   return settings_ && (generation_ > 0 ||
                        std::any_of(nodes_.begin(), nodes_.end(),
                                    [](const auto& entry) { return entry.second.attached(); }));
-}
-
-std::optional<Rejected> RoundMachine::Refusal(const Hello& hello) const {
-  const auto refuse = [&hello](std::string detail) {
-    const Reason reason{ReasonCode::kRejectedSettings, hello.node_id, 0, 0, std::move(detail)};
-    return Rejected{kExitBadSettings, Sentence(reason)};
-  };
-  if (hello.node_id.empty()) return refuse("it has no node id");
-  if (hello.slots < 1) return refuse("it has " + std::to_string(hello.slots) + " slots");
-  const auto known = nodes_.find(hello.node_id);
-  if (known != nodes_.end()) {
-    const auto& retired = known->second.retired;
-    if (std::count(retired.begin(), retired.end(), hello.incarnation) > 0) {
-      return Rejected{kExitRefused, Sentence({ReasonCode::kNodeReplaced, hello.node_id})};
-    }
-  }
-  if (std::string error = DescribeError(hello.settings); !error.empty()) return refuse(error);
-  if (IsBinding()) {
-    const std::string difference = DescribeDifference(*settings_, hello.settings);
-    if (!difference.empty()) return refuse(difference);
-  }
-  return RankRefusal(hello);
-}
-
-std::optional<Rejected> RoundMachine::RankRefusal(const Hello& hello) const {
-  const auto refuse = [&hello](std::string detail) {
-    const Reason reason{ReasonCode::kRejectedSettings, hello.node_id, 0, 0, std::move(detail)};
-    return Rejected{kExitBadSettings, Sentence(reason)};
-  };
-  const int rank = hello.fixed_group_rank;
-  if (rank >= 0 && hello.settings.nodes_min != hello.settings.nodes_max) {
-    return refuse("a fixed node rank needs a fixed number of nodes, not MIN:MAX");
-  }
-  if (rank >= hello.settings.nodes_max) {
-    return refuse("its node rank is " + std::to_string(rank) + " in a job of " +
-                  std::to_string(hello.settings.nodes_max) + " nodes: ranks start at 0");
-  }
-  for (const auto& [id, other] : nodes_) {
-    if (id == hello.node_id || !other.attached() || other.leaving) continue;
-    if ((other.hello.fixed_group_rank < 0) != (rank < 0)) {
-      return refuse(rank < 0 ? "it has no fixed node rank and node " + id + " has one"
-                             : "it has a fixed node rank and node " + id + " has none");
-    }
-    if (rank >= 0 && other.hello.fixed_group_rank == rank) {
-      const Reason reason{ReasonCode::kRejectedRank, hello.node_id, rank, 0, "node " + id};
-      return Rejected{kExitRefused, Sentence(reason)};
-    }
-  }
-  return std::nullopt;
-}
-
-void RoundMachine::Refuse(StreamId stream, const Rejected& refusal) {
-  Send(stream, refusal);
-  CloseStream(stream);
 }
 
 // Binds the stream to its node. A newer incarnation takes the node over: the older one is lost and
@@ -212,15 +162,15 @@ void RoundMachine::Recover(const Assignment& place) {
     node.group_rank = -1;
     node.phase = WorkersPhase::kNone;
   }
+  gate_.Begun();
   phase_ = RoundPhase::kRecovering;
   instance_ = place.instance;
   generation_ = place.generation;
-  join_deadline_ = last_call_deadline_ = kNever;
   if (recovery_deadline_ == kNever) recovery_deadline_ = now_ + kRecoveryGrace;
   Seat missing;
   missing.lost = true;
   missing.fenced_until = settings_->fencing == Fencing::kStrict
-                             ? std::max(recovery_deadline_, now_ + StrictFence())
+                             ? std::max(recovery_deadline_, now_ + settings_->strict_fence())
                              : recovery_deadline_;
   seats_.assign(place.group_world_size, missing);
 }

@@ -8,6 +8,16 @@
 // How a generation ends, how its incident is classified, and how the job ends.
 
 namespace muster {
+namespace {
+
+// Until when the workers of a lost place may be alive. Its agent counts from the sending of a
+// heartbeat, which is before the master heard it.
+Time FenceOf(const JobSettings& settings, const Seat& seat, Time last_heard) {
+  const bool is_fenced = settings.fencing == Fencing::kStrict && IsAlive(seat.phase);
+  return is_fenced ? last_heard + settings.strict_fence() : Time::min();
+}
+
+}  // namespace
 
 // Idempotent: a generation that ends already takes up one more cause.
 void RoundMachine::EndGeneration(const Reason& cause) {
@@ -27,11 +37,6 @@ void RoundMachine::MarkStopping(Seat& seat) {
   if (seat.stop_by == kNever) seat.stop_by = now_ + settings_->join_timeout;
 }
 
-// How long workers may outlive their master, plus 10 % for clocks that run at different speeds.
-Duration RoundMachine::StrictFence() const {
-  return settings_->master_loss_timeout + settings_->master_loss_timeout / 10;
-}
-
 // `node` may be gone afterwards.
 void RoundMachine::Lose(Node& node, const Reason& cause) {
   streams_.erase(node.stream);
@@ -43,7 +48,7 @@ void RoundMachine::Lose(Node& node, const Reason& cause) {
     if (node.leaving) {
       // That it goes was known, and the others have their order.
       seat->lost = true;
-      seat->fenced_until = FenceOf(*seat, node.last_heard);
+      seat->fenced_until = FenceOf(*settings_, *seat, node.last_heard);
     } else if (!seat->lost) {
       LoseSeat(*seat, node.last_heard, cause);
     }
@@ -53,7 +58,7 @@ void RoundMachine::Lose(Node& node, const Reason& cause) {
   if (node.last_group_rank < 0) {
     nodes_.erase(node.id);
   } else if (!node.leaving) {
-    ExpectSuccessor();
+    gate_.ExpectSuccessor(now_, *settings_);
   }
 }
 
@@ -61,24 +66,12 @@ void RoundMachine::LoseSeat(Seat& seat, Time last_heard, const Reason& cause) {
   seat.lost = true;
   if (seat.phase == WorkersPhase::kSucceeded) return Log(cause);
   incident_.MemberGone();
-  ExpectSuccessor();
-  seat.fenced_until = FenceOf(seat, last_heard);
+  gate_.ExpectSuccessor(now_, *settings_);
+  seat.fenced_until = FenceOf(*settings_, seat, last_heard);
   EndGeneration(cause);
 }
 
-// Its agent counts from the sending of a heartbeat, which is before the master heard it.
-Time RoundMachine::FenceOf(const Seat& seat, Time last_heard) const {
-  const bool is_fenced = settings_->fencing == Fencing::kStrict && IsAlive(seat.phase);
-  return is_fenced ? last_heard + StrictFence() : Time::min();
-}
-
-// A last call counts from here: those who stop their workers meanwhile need not wait twice.
-void RoundMachine::ExpectSuccessor() {
-  last_call_due_ = true;
-  last_call_deadline_ = now_ + settings_->last_call;
-}
-
-RoundMachine::Hold RoundMachine::StoppingHold() const {
+Hold RoundMachine::StoppingHold() const {
   Hold hold{{ReasonCode::kStopping, "", 0, static_cast<int64_t>(seats_.size())}, now_};
   for (const Seat& seat : seats_) {
     if (seat.HasEnded(now_)) {
@@ -92,7 +85,8 @@ RoundMachine::Hold RoundMachine::StoppingHold() const {
 
 void RoundMachine::AdvanceStopping() {
   // The order to stop crossed the news that there was nothing left to stop.
-  if (std::all_of(seats_.begin(), seats_.end(), HasSucceeded)) return CloseSucceeded();
+  if (std::all_of(seats_.begin(), seats_.end(), HasSucceeded))
+    return Close({true, 0}, {ReasonCode::kJobSucceeded});
   if (std::all_of(seats_.begin(), seats_.end(),
                   [this](const Seat& seat) { return seat.HasEnded(now_); })) {
     FinishIncident();
@@ -104,11 +98,11 @@ void RoundMachine::FinishIncident() {
     const bool never_came_back = seat.node_id.empty();
     if (never_came_back) {
       incident_.MemberGone();
-      ExpectSuccessor();
+      gate_.ExpectSuccessor(now_, *settings_);
     }
   }
   const Incident incident = std::exchange(incident_, Incident());
-  last_size_ = static_cast<int>(seats_.size());
+  gate_.Ended(static_cast<int>(seats_.size()));
   seats_.clear();
   for (auto& [id, node] : nodes_) {
     node.group_rank = -1;
@@ -120,10 +114,9 @@ void RoundMachine::FinishIncident() {
       return CloseFailed(cause, ReasonCode::kJobFailedBudget);
     }
     ++restarts_used_;
-    backoff_wait_ = backoff_.AfterFailure(cause.is_quick());
-    backoff_until_ = now_ + backoff_wait_;
+    gate_.AfterFailure(cause.is_quick(), now_);
   } else if (now_ - formed_at_ >= kGotGoing) {
-    backoff_.Reset();
+    gate_.GotGoing();
   }
   phase_ = RoundPhase::kForming;
 }
@@ -140,8 +133,6 @@ void RoundMachine::CloseIfAbandoned() {
   const Reason reason{ReasonCode::kJobAbandoned, "", 0, 0, last_leave_->detail};
   Close({false, kExitJoinTimeout, Sentence(reason)}, reason);
 }
-
-void RoundMachine::CloseSucceeded() { Close({true, 0, ""}, {ReasonCode::kJobSucceeded}); }
 
 void RoundMachine::CloseFailed(const Failure& failure, ReasonCode code) {
   const WorkerFailed& what = failure.what;
@@ -160,7 +151,7 @@ void RoundMachine::Close(Verdict verdict, const Reason& reason) {
   verdict_ = std::move(verdict);
   const JobSettings settings = settings_.value_or(JobSettings());
   exit_barrier_deadline_ = now_ + settings.exit_barrier_timeout;
-  join_deadline_ = last_call_deadline_ = recovery_deadline_ = kNever;
+  recovery_deadline_ = kNever;
   for (Seat& seat : seats_) seat.stop_by = kNever;
   for (auto& [id, node] : nodes_) {
     if (!node.attached() || node.leaving) continue;

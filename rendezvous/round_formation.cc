@@ -12,39 +12,11 @@
 
 namespace muster {
 
-int RoundMachine::CandidateCount() const {
-  return static_cast<int>(std::count_if(
-      nodes_.begin(), nodes_.end(), [](const auto& entry) { return entry.second.is_candidate(); }));
-}
-
 void RoundMachine::AdvanceForming() {
-  if (CandidateCount() < settings_->nodes_min) {
-    last_call_deadline_ = kNever;
-    if (join_deadline_ == kNever) join_deadline_ = now_ + settings_->join_timeout;
-  } else {
-    join_deadline_ = kNever;
-    if (last_call_due_ && last_call_deadline_ == kNever) {
-      last_call_deadline_ = now_ + settings_->last_call;
-    }
-  }
-  if (const auto hold = FormationHold()) return SetReason(hold->reason);
+  const int here = CandidateCount(nodes_);
+  gate_.Observe(here, now_, *settings_);
+  if (const auto hold = gate_.HoldOf(here, now_, *settings_)) return SetReason(hold->reason);
   Form();
-}
-
-std::optional<RoundMachine::Hold> RoundMachine::FormationHold() const {
-  const int here = CandidateCount();
-  if (here < settings_->nodes_min) {
-    return Hold{{ReasonCode::kWaitingForNodes, "", here, settings_->nodes_min}, join_deadline_};
-  }
-  if (now_ < backoff_until_) {
-    const auto wait = std::chrono::floor<std::chrono::milliseconds>(backoff_wait_);
-    return Hold{{ReasonCode::kBackingOff, "", backoff_.in_a_row(), wait.count()}, backoff_until_};
-  }
-  const bool all_are_in = here >= settings_->nodes_max || (last_size_ > 0 && here >= last_size_);
-  if (last_call_due_ && !all_are_in && now_ < last_call_deadline_) {
-    return Hold{{ReasonCode::kLastCall, "", here, settings_->nodes_max}, last_call_deadline_};
-  }
-  return std::nullopt;
 }
 
 void RoundMachine::AdvanceRecovering() {
@@ -58,12 +30,13 @@ void RoundMachine::AdvanceRecovering() {
   phase_ = RoundPhase::kRunning;
   formed_at_ = now_;
   recovery_deadline_ = kNever;
-  last_call_due_ = false;
+  gate_.Begun();
   SetReason({ReasonCode::kGenerationStarted, "", generation_, static_cast<int64_t>(seats_.size())});
 }
 
 void RoundMachine::AdvanceRunning() {
-  if (std::all_of(seats_.begin(), seats_.end(), HasSucceeded)) return CloseSucceeded();
+  if (std::all_of(seats_.begin(), seats_.end(), HasSucceeded))
+    return Close({true, 0}, {ReasonCode::kJobSucceeded});
   // A generation that has begun to finish is not ended for the sake of more nodes.
   if (settings_->join_policy != JoinPolicy::kNow ||
       seats_.size() >= static_cast<size_t>(settings_->nodes_max) ||
@@ -102,7 +75,7 @@ void RoundMachine::Form() {
                         node->hello.fixed_group_rank, node->last_group_rank});
   }
   const RankTable table = AssignRanks(requests);
-  ForgetLostNodes();
+  std::erase_if(nodes_, [](const auto& entry) { return !entry.second.attached(); });
   for (auto& [id, node] : nodes_) node.last_group_rank = -1;
   generation_ = std::max(generation_, highest_heard_) + 1;
   seats_.assign(members.size(), Seat{});
@@ -127,8 +100,7 @@ void RoundMachine::Form() {
   SetMaster(members);
   phase_ = RoundPhase::kRunning;
   formed_at_ = now_;
-  join_deadline_ = last_call_deadline_ = kNever;
-  last_call_due_ = false;
+  gate_.Begun();
   SetReason({ReasonCode::kGenerationStarted, "", generation_, static_cast<int64_t>(seats_.size())});
   for (const Seat& seat : seats_) Send(nodes_.at(seat.node_id).stream, seat.assignment);
 }
@@ -159,8 +131,8 @@ void RoundMachine::SetMaster(const std::vector<Node*>& members) {
   }
 }
 
-std::optional<RoundMachine::Hold> RoundMachine::HoldOf(const Node& node,
-                                                       const std::optional<Hold>& general) const {
+std::optional<Hold> RoundMachine::HoldOf(const Node& node,
+                                         const std::optional<Hold>& general) const {
   if (!node.attached() || node.leaving) return std::nullopt;
   const bool is_member = node.group_rank >= 0;
   if (is_member && IsAlive(node.phase)) return std::nullopt;
@@ -192,7 +164,8 @@ std::optional<RoundMachine::Hold> RoundMachine::HoldOf(const Node& node,
 void RoundMachine::UpdateWaits() {
   if (!settings_) return;
   std::optional<Hold> general;
-  if (phase_ == RoundPhase::kForming) general = FormationHold();
+  if (phase_ == RoundPhase::kForming)
+    general = gate_.HoldOf(CandidateCount(nodes_), now_, *settings_);
   if (phase_ == RoundPhase::kStopping) general = StoppingHold();
   for (auto& [id, node] : nodes_) {
     const auto hold = HoldOf(node, general);

@@ -10,9 +10,9 @@
 
 namespace muster {
 
-inline constexpr int kExitJoinTimeout =
-    75;                                  // EX_TEMPFAIL: too few nodes came, or every node has left
-inline constexpr int kExitRefused = 77;  // EX_NOPERM: another process holds this node's place
+// EX_TEMPFAIL: too few nodes came, or every node has left.
+inline constexpr int kExitJoinTimeout = 75;
+inline constexpr int kExitRefused = 77;      // EX_NOPERM: another process holds this node's place
 inline constexpr int kExitBadSettings = 78;  // EX_CONFIG: this node's settings do not fit the job
 inline constexpr int kExitStopped = 143;     // an operator stopped the job: as after SIGTERM
 

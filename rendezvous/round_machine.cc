@@ -11,7 +11,7 @@
 namespace muster {
 
 RoundMachine::RoundMachine(std::string job_id, uint64_t instance, uint64_t seed)
-    : job_id_(std::move(job_id)), instance_(instance), backoff_(seed) {}
+    : job_id_(std::move(job_id)), instance_(instance), gate_(seed) {}
 
 RoundEffects RoundMachine::Step(Time now, const RoundEvent& event) {
   now_ = now;
@@ -77,8 +77,8 @@ void RoundMachine::On(const DeadlinePassed&) {
       EndGeneration({ReasonCode::kMemberMissing, "", static_cast<int64_t>(rank), wait.count()});
     }
   }
-  if (phase_ == RoundPhase::kForming && now_ >= join_deadline_) {
-    const Reason reason{ReasonCode::kJobFailedJoinTimeout, "", CandidateCount(),
+  if (phase_ == RoundPhase::kForming && now_ >= gate_.join_deadline()) {
+    const Reason reason{ReasonCode::kJobFailedJoinTimeout, "", CandidateCount(nodes_),
                         settings_->nodes_min, DurationText(settings_->join_timeout)};
     Close({false, kExitJoinTimeout, Sentence(reason)}, reason);
   }
@@ -93,8 +93,8 @@ void RoundMachine::On(const WokeUp& event) {
       if (*deadline != kNever && *deadline != Time::min()) *deadline += event.missed;
     }
   }
-  for (Time* deadline :
-       {&join_deadline_, &last_call_deadline_, &recovery_deadline_, &exit_barrier_deadline_}) {
+  gate_.Shift(event.missed);
+  for (Time* deadline : {&recovery_deadline_, &exit_barrier_deadline_}) {
     if (*deadline != kNever) *deadline += event.missed;
   }
 }
@@ -141,8 +141,8 @@ Time RoundMachine::NextDeadline() const {
     if (node.waits) consider(node.wait_next);
   }
   if (phase_ == RoundPhase::kForming) {
-    consider(join_deadline_);
-    if (const auto hold = FormationHold()) consider(hold->until);
+    if (const auto hold = gate_.HoldOf(CandidateCount(nodes_), now_, *settings_))
+      consider(hold->until);
   }
   if (phase_ == RoundPhase::kRecovering) consider(recovery_deadline_);
   if (phase_ == RoundPhase::kStopping) {
@@ -209,10 +209,6 @@ void RoundMachine::SetReason(const Reason& reason) {
   // Counting up is progress, not a decision.
   if (reason.code != reason_.code) Log(reason);
   reason_ = reason;
-}
-
-void RoundMachine::ForgetLostNodes() {
-  std::erase_if(nodes_, [](const auto& entry) { return !entry.second.attached(); });
 }
 
 }  // namespace muster

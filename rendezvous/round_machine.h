@@ -9,18 +9,15 @@
 
 #include "base/time.h"
 #include "rendezvous/events.h"
+#include "rendezvous/formation_gate.h"
 #include "rendezvous/incident.h"
 #include "rendezvous/node.h"
-#include "rendezvous/restart_backoff.h"
 
 namespace muster {
 
 // One job at the master: who is a member, which ranks they hold, when a generation begins and ends,
-// and how the job ends.
-//
-// Pure: no clock, socket, thread or log. Single-threaded. `now` never decreases from step to step.
-// State × event table and protocol: docs/RENDEZVOUS.md (checked by
-// //tests/rendezvous:round_table_test).
+// and how the job ends. Pure and single-threaded; `now` never decreases from step to step.
+// Protocol and state × event table: docs/RENDEZVOUS.md (//tests/rendezvous:round_table_test).
 class RoundMachine {
  public:
   // `instance` numbers the job among jobs with the same id at this master. `seed` feeds the jitter
@@ -50,18 +47,11 @@ class RoundMachine {
   // forgotten.
   bool finished() const;
 
-  // True for an agent that this job knows or that runs workers of it. After the verdict its Hello
-  // is answered with the verdict; the Hello of any other agent begins a new instance of the job,
-  // which is another machine.
+  // True for an agent that this job knows or that runs workers of it. The Hello of any other agent
+  // to a closed job begins a new instance of it: another machine.
   bool WasPartOf(const Hello& hello) const;
 
  private:
-  // Why no generation begins, and until when at the latest.
-  struct Hold {
-    Reason reason;
-    Time until = kNever;
-  };
-
   // Events (round_machine.cc) and messages of a node that has said Hello (round_messages.cc).
   void On(const MessageArrived& event);
   void On(const StreamBroken& event);
@@ -81,9 +71,7 @@ class RoundMachine {
 
   // Who is let in and what it brings along (round_admission.cc).
   void OnHello(const MessageArrived& event, const Hello& hello);
-  std::optional<Rejected> Refusal(const Hello& hello) const;
-  std::optional<Rejected> RankRefusal(const Hello& hello) const;
-  void Refuse(StreamId stream, const Rejected& refusal);
+
   Node& Admit(const MessageArrived& event, const Hello& hello);
   void Renew(Node& node, const Hello& hello);
   bool IsBinding() const;
@@ -98,13 +86,12 @@ class RoundMachine {
   void AdvanceForming();
   void AdvanceRecovering();
   void AdvanceRunning();
-  std::optional<Hold> FormationHold() const;
+
   std::vector<Node*> ChooseMembers();
   void Form();
   void SetMaster(const std::vector<Node*>& members);
   void UpdateWaits();
   std::optional<Hold> HoldOf(const Node& node, const std::optional<Hold>& general) const;
-  int CandidateCount() const;
 
   // How a generation and the job end (round_ending.cc).
   void EndGeneration(const Reason& cause);
@@ -113,13 +100,11 @@ class RoundMachine {
   void Lose(Node& node, const Reason& cause);
   void LoseSeat(Seat& seat, Time last_heard, const Reason& cause);
   void CloseIfAbandoned();
-  void CloseSucceeded();
+
   void CloseFailed(const Failure& failure, ReasonCode code);
   void Close(Verdict verdict, const Reason& reason);
   void MarkStopping(Seat& seat);
-  void ExpectSuccessor();
-  Duration StrictFence() const;
-  Time FenceOf(const Seat& seat, Time last_heard) const;
+
   Hold StoppingHold() const;
 
   // Small things (round_machine.cc).
@@ -133,7 +118,6 @@ class RoundMachine {
   void CloseStream(StreamId stream);
   void Log(const Reason& reason);
   void SetReason(const Reason& reason);
-  void ForgetLostNodes();
 
   std::string job_id_;
   uint64_t instance_;
@@ -148,16 +132,12 @@ class RoundMachine {
   std::optional<Verdict> verdict_;
   Reason reason_;
   Incident incident_;
-  RestartBackoff backoff_;
+  FormationGate gate_;
   uint64_t arrivals_ = 0;
-  bool last_call_due_ = true;  // someone may be on the way: first formation, or a member is gone
-  int last_size_ = 0;          // nodes in the generation before; 0: none
+
   std::optional<Leaving> last_leave_;
   Time formed_at_{};
-  Time join_deadline_ = kNever;
-  Time last_call_deadline_ = kNever;
-  Time backoff_until_ = Time::min();
-  Duration backoff_wait_{};
+
   Time recovery_deadline_ = kNever;
   Time exit_barrier_deadline_ = kNever;
   Time now_{};            // of the step in progress

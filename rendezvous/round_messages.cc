@@ -98,11 +98,11 @@ void RoundMachine::Handle(Node& node, const Leaving& message) {
   Seat* seat = SeatOf(node);
   const bool is_needed = seat != nullptr && seat->phase != WorkersPhase::kSucceeded;
   if (phase_ == RoundPhase::kClosed || !is_needed) {
-    if (node.last_group_rank >= 0) ExpectSuccessor();
+    if (node.last_group_rank >= 0) gate_.ExpectSuccessor(now_, *settings_);
     return Log(reason);
   }
   incident_.MemberGone();
-  ExpectSuccessor();
+  gate_.ExpectSuccessor(now_, *settings_);
   if (IsAlive(seat->phase)) MarkStopping(*seat);
   EndGeneration(reason);
 }

@@ -28,15 +28,19 @@ struct JobSettings {
   Duration join_timeout = std::chrono::seconds(600);  // longest wait for MIN nodes
   Duration keep_alive_interval = std::chrono::seconds(5);
   int keep_alive_max_attempt = 3;  // silent intervals after which a member is lost
-  Duration master_loss_timeout =
-      std::chrono::hours(1);  // an agent without a master keeps its workers so long
-  Duration exit_barrier_timeout =
-      std::chrono::seconds(300);  // a hosting node waits so long for acknowledgements
+  // An agent without a master keeps its workers so long.
+  Duration master_loss_timeout = std::chrono::hours(1);
+  // A hosting node waits so long for acknowledgements of the verdict.
+  Duration exit_barrier_timeout = std::chrono::seconds(300);
   Fencing fencing = Fencing::kToken;
   JoinPolicy join_policy = JoinPolicy::kNow;
 
   // Silence that makes a member lost.
   Duration lease() const { return keep_alive_interval * keep_alive_max_attempt; }
+
+  // With strict fencing: how long workers may outlive the last word of their node, plus 10 % for
+  // clocks that run at different speeds.
+  Duration strict_fence() const { return master_loss_timeout + master_loss_timeout / 10; }
 
   bool operator==(const JobSettings&) const = default;
 };
@@ -44,8 +48,7 @@ struct JobSettings {
 // "" when equal, else each difference: "max_restarts is 3 in the job and 0 on this node; ...".
 std::string DescribeDifference(const JobSettings& job, const JobSettings& node);
 
-// "" when usable, else one sentence that names the setting: "nodes_min is 3 and nodes_max is 2:
-// ...".
+// "" when usable, else one sentence that names the setting: "nodes_min is 3 and ...".
 std::string DescribeError(const JobSettings& settings);
 
 // "30s", "1h", "1500ms": the largest unit that divides it.

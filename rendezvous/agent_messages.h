@@ -1,0 +1,124 @@
+#ifndef MUSTER_RENDEZVOUS_AGENT_MESSAGES_H_
+#define MUSTER_RENDEZVOUS_AGENT_MESSAGES_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/exit_status.h"
+#include "base/time.h"
+#include "rendezvous/assignment.h"
+#include "rendezvous/settings.h"
+
+// Agent → master (rendezvous/messages.h).
+
+namespace muster {
+
+// What the workers of one node are doing.
+enum class WorkersPhase { kNone, kRunning, kStopping, kStopped, kSucceeded };
+
+// What an agent already runs when it (re-)attaches; a master without memory rebuilds the job from
+// these.
+struct Running {
+  WorkersPhase phase = WorkersPhase::kNone;
+  Assignment assignment;  // meaningful unless phase is kNone
+
+  bool operator==(const Running&) const = default;
+};
+
+// The first message of every stream.
+struct Hello {
+  std::string job_id;
+  JobSettings settings;
+  std::string node_id;
+  // Random per agent process; a newer Hello of the same node id replaces the older one.
+  uint64_t incarnation = 0;
+  int slots = 1;  // workers this node runs
+  std::string role = "default";
+  int fixed_group_rank = -1;               // --node-rank in static mode, else -1
+  std::string local_addr;                  // --local-addr, else empty
+  std::vector<std::string> own_addresses;  // of this node, the one that routes to the master first
+  std::string dialled_host;                // the endpoint's host as this agent dials it
+  // Reserved for the store of the next generation, should this node get group rank 0.
+  int next_port = 0;
+  std::string fixed_master_addr;  // static mode: --master-addr, else empty
+  int fixed_master_port = 0;      // static mode: --master-port, else 0
+  std::string topology_key;
+  Running running;
+
+  bool operator==(const Hello&) const = default;
+};
+
+struct Heartbeat {
+  uint64_t sequence = 0;
+  bool operator==(const Heartbeat&) const = default;
+};
+
+// All workers of the node have been started.
+struct WorkersStarted {
+  int64_t generation = 0;
+  bool operator==(const WorkersStarted&) const = default;
+};
+
+// All workers of the node have said READY=1.
+struct WorkersReady {
+  int64_t generation = 0;
+  bool operator==(const WorkersReady&) const = default;
+};
+
+// Nothing of the generation is alive on the node any more (or its workers have quiesced).
+struct WorkersStopped {
+  int64_t generation = 0;
+  int next_port = 0;
+  bool operator==(const WorkersStopped&) const = default;
+};
+
+// One worker ended badly; the agent is stopping the others of its node. Never sent for a stop that
+// was ordered.
+struct WorkerFailed {
+  int64_t generation = 0;
+  int local_rank = 0;
+  int rank = 0;
+  int pid = 0;
+  ExitStatus status;
+  Duration uptime{};        // from its start to its end
+  bool was_ready = false;   // it had said READY=1
+  std::string message;      // what the worker said of its error, one line; may be empty
+  bool can_restart = true;  // false when no restart can help: the program cannot be executed
+  bool operator==(const WorkerFailed&) const = default;
+};
+
+// All workers of the node exited with 0.
+struct WorkersSucceeded {
+  int64_t generation = 0;
+  int next_port = 0;
+  bool operator==(const WorkersSucceeded&) const = default;
+};
+
+enum class LeaveCause { kSignal, kDrained, kOperator };
+
+// The node goes away on purpose; its workers have been told to stop. Its WorkersStopped follows.
+struct Leaving {
+  int64_t generation = 0;
+  LeaveCause cause = LeaveCause::kSignal;
+  std::string detail;  // "SIGTERM from pid 812"
+  bool operator==(const Leaving&) const = default;
+};
+
+// The only message of a stream opened by a warden whose agent died: the workers of that generation
+// are gone.
+struct LastWill {
+  std::string job_id;
+  std::string node_id;
+  uint64_t incarnation = 0;
+  int64_t generation = 0;
+  bool operator==(const LastWill&) const = default;
+};
+
+using AgentMessage = std::variant<Hello, Heartbeat, WorkersStarted, WorkersReady, WorkersStopped,
+                                  WorkerFailed, WorkersSucceeded, Leaving, LastWill>;
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_AGENT_MESSAGES_H_

@@ -1,0 +1,59 @@
+#ifndef MUSTER_RENDEZVOUS_FORMATION_GATE_H_
+#define MUSTER_RENDEZVOUS_FORMATION_GATE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "base/time.h"
+#include "rendezvous/reason.h"
+#include "rendezvous/restart_backoff.h"
+#include "rendezvous/settings.h"
+
+namespace muster {
+
+// Why nothing happens, and until when at the latest (kNever: nobody can say).
+struct Hold {
+  Reason reason;
+  Time until = kNever;
+};
+
+// When the next generation may begin: MIN nodes, last call, and the back-off after quick failures.
+class FormationGate {
+ public:
+  explicit FormationGate(uint64_t seed) : backoff_(seed) {}
+
+  // A generation of `size` nodes has ended; the next one is being formed.
+  void Ended(int size) { last_size_ = size; }
+  // A failure was charged: the next generation may have to wait.
+  void AfterFailure(bool is_quick, Time now);
+  // The generation that ended had got going: it ends the row of quick failures.
+  void GotGoing() { backoff_.Reset(); }
+  // A member left or is lost, and somebody may come in its place. A last call counts from here:
+  // those who stop their workers meanwhile need not wait twice.
+  void ExpectSuccessor(Time now, const JobSettings& settings);
+  // A generation begins or goes on.
+  void Begun();
+  // The master did not run for so long.
+  void Shift(Duration missed);
+
+  // `here` nodes could be members now. To be called before HoldOf() whenever that may have changed.
+  void Observe(int here, Time now, const JobSettings& settings);
+  // What the generation waits for; nothing when it may begin.
+  std::optional<Hold> HoldOf(int here, Time now, const JobSettings& settings) const;
+
+  // When the wait for MIN nodes has been too long; kNever while they are in.
+  Time join_deadline() const { return join_deadline_; }
+
+ private:
+  RestartBackoff backoff_;
+  bool last_call_due_ = true;  // at first formation and when a member is gone
+  int last_size_ = 0;          // nodes in the generation before; 0: none
+  Time join_deadline_ = kNever;
+  Time last_call_deadline_ = kNever;
+  Time backoff_until_ = Time::min();
+  Duration backoff_wait_{};
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_FORMATION_GATE_H_
