@@ -406,6 +406,9 @@ void SupervisorMachine::On(const WardenLost&) {
   // Past the verdict there is nothing left that it would be needed for.
   if (phase_ == SupervisorPhase::kFinishing) return;
   Say(NoteLevel::kError, "the warden process is gone and its workers with it; leaving the job");
+  // Without it the master would take this node into the next generation, and charge the failures
+  // of its peers.
+  Do(SendToMaster{Leaving{assignment_.generation, LeaveCause::kSignal, "its warden is gone"}});
   if (HasWorkers()) {
     Close();
     Do(SendToMaster{WorkersStopped{assignment_.generation, 0}});

@@ -258,10 +258,11 @@ TEST(SupervisorSignal, TheKernelIsNotNamedAsASender) {
 // ── The warden
 // ──────────────────────────────────────────────────────────────────────────────────
 
-TEST(SupervisorWarden, ItsLossEndsTheNodeAndTheMasterHearsThatNothingRunsHere) {
+TEST(SupervisorWarden, ItsLossEndsTheNodeAndTheMasterHearsThatItLeaves) {
   Node node;
   EXPECT_EQ(node.RunGeneration(1).Step(WardenLost{}),
-            "CloseGeneration, send WorkersStopped{1, port 0}, FinishRendezvous");
+            "send Leaving{1, its warden is gone}, CloseGeneration, send WorkersStopped{1, port 0}, "
+            "FinishRendezvous");
   EXPECT_EQ(node.Hear(SecondNode(2)), "-");
   EXPECT_EQ(node.Step(RendezvousDone{}), "End 70");
   EXPECT_EQ(node.machine.outcome().assignment.generation, 1);

@@ -1,0 +1,140 @@
+#include "tests/sim/cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/sim/sim_text.h"
+
+namespace muster::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint64_t kActionsMost = 3000000;
+constexpr uint64_t kActionsAtOnce = 20000;
+constexpr size_t kTraceLines = 40;
+constexpr int kExitJoinTimeout = 75;
+
+}  // namespace
+
+Cluster::Cluster(uint64_t seed, bool with_trace)
+    : scenario_(DrawScenario(seed)),
+      world_(seed, with_trace),
+      network_(world_, scenario_.network),
+      master_(world_, network_, "job",
+              [this](const Verdict& verdict) {
+                if (verdict.succeeded && !work_.a_group_succeeded()) {
+                  world_.Violate("the job succeeded, and no group has");
+                }
+                verdict_ = verdict;
+              }),
+      work_(world_, {.work = scenario_.work,
+                     .is_strict = scenario_.settings.fencing == Fencing::kStrict,
+                     .forgets = scenario_.Has(FaultKind::kMasterDies),
+                     .fixed_store = scenario_.fixed_ranks,
+                     .is_cut_off = [this](int node) { return faults_.IsCutOff(node); }}),
+      faults_(world_, scenario_, network_, master_, work_, nodes_) {
+  world_.faults_end = world_.queue.now() + scenario_.faults_end;
+  for (int i = 0; i < scenario_.nodes(); ++i) {
+    nodes_.push_back(std::make_unique<SimNode>(world_, network_, work_, scenario_, NodeOptions(i)));
+  }
+}
+
+SimNode::Options Cluster::NodeOptions(int index) {
+  SimNode::Options options;
+  options.index = index;
+  options.reserve_port = [this] { return ++last_port_; };
+  options.may_have_no_master = [this] { return MayHaveNoMaster(); };
+  options.is_job_over = [this] { return verdict_.has_value(); };
+  options.on_end = [this](int exit_code) { exit_codes_.push_back(exit_code); };
+  return options;
+}
+
+// With nothing in its way any more, each agent finds the master.
+bool Cluster::MayHaveNoMaster() const {
+  const Duration to_find_it = scenario_.settings.lease() + scenario_.stop_grace + 20s;
+  return world_.faults > 0 && world_.queue.now() < world_.faults_end + to_find_it;
+}
+
+bool Cluster::IsSettled() const {
+  return std::all_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& node) { return node->is_settled(); });
+}
+
+Result Cluster::Run() {
+  master_.Start();
+  for (const auto& node : nodes_) {
+    world_.queue.After(world_.random.Between(0s, 3s), [&node] { node->Launch(); });
+  }
+  faults_.Begin();
+  const Time limit = world_.faults_end + scenario_.patience();
+  bool has_begun = false;
+  while (world_.violation.empty() && world_.queue.RunNext()) {
+    has_begun = has_begun || world_.queue.now() > Time(1h + 3s);
+    if (has_begun && IsSettled()) break;
+    if (world_.queue.now() > limit) CheckHang();
+    if (world_.queue.actions() > kActionsMost) world_.Violate("too much happens");
+    if (world_.queue.actions_at_this_time() > kActionsAtOnce) world_.Violate("time stands still");
+  }
+  if (world_.violation.empty()) CheckEnd();
+  Result result;
+  result.violation = world_.violation;
+  result.scenario = scenario_.ToString();
+  result.trace = std::move(world_.trace);
+  result.actions = world_.queue.actions();
+  result.faults = world_.faults;
+  result.generations = last_port_ - 20000;
+  result.exit_code = verdict_ ? verdict_->exit_code : -1;
+  result.duration = world_.queue.now() - Time(1h);
+  return result;
+}
+
+void Cluster::CheckHang() {
+  std::string alive;
+  for (const auto& node : nodes_) {
+    if (node->is_settled()) continue;
+    alive += " " + node->id();
+    if (const SimAgent* agent = node->agent()) {
+      alive += " (phase " + std::to_string(static_cast<int>(agent->machine().phase())) + ")";
+    }
+  }
+  world_.Violate("the job neither ends nor goes on; alive:" + alive);
+}
+
+void Cluster::CheckEnd() {
+  if (!IsSettled()) return CheckHang();
+  const bool all_is_well = world_.faults == 0 && world_.worker_failures == 0;
+  if (verdict_ && verdict_->succeeded && !work_.is_done()) {
+    world_.Violate("the job succeeded without its work being done");
+  }
+  if (all_is_well) {
+    if (!verdict_ || !verdict_->succeeded) world_.Violate("nothing went wrong, and the job failed");
+    for (const int exit_code : exit_codes_) {
+      if (exit_code != 0) {
+        world_.Violate("nothing went wrong, and an agent ended with " + std::to_string(exit_code));
+      }
+    }
+  }
+  if (!verdict_ || verdict_->succeeded || verdict_->exit_code == kExitJoinTimeout) return;
+  const bool over_budget = world_.worker_failures > scenario_.settings.max_restarts;
+  if (!over_budget && world_.fatal_failures == 0) {
+    world_.Violate("the job failed for " + std::to_string(world_.worker_failures) +
+                   " failures with a budget of " + std::to_string(scenario_.settings.max_restarts));
+  }
+}
+
+Result Simulate(uint64_t seed, bool with_trace) { return Cluster(seed, with_trace).Run(); }
+
+std::string Report(uint64_t seed, const Result& result) {
+  if (result.violation.empty()) return "";
+  const Result again = result.trace.empty() ? Simulate(seed, true) : result;
+  std::string text = again.scenario + "\n";
+  const size_t from = again.trace.size() > kTraceLines ? again.trace.size() - kTraceLines : 0;
+  for (size_t i = from; i < again.trace.size(); ++i) text += "  " + again.trace[i] + "\n";
+  text += "BROKEN: " + result.violation + "\n";
+  if (again.violation != result.violation) text += "AND NOT REPEATED: " + again.violation + "\n";
+  return text + "Replay: bazel run //tests/sim:simulate -- --trace --seed=" + std::to_string(seed) +
+         "\n";
+}
+
+}  // namespace muster::sim

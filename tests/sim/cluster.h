@@ -1,0 +1,61 @@
+#ifndef MUSTER_TESTS_SIM_CLUSTER_H_
+#define MUSTER_TESTS_SIM_CLUSTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/sim/faults.h"
+
+namespace muster::sim {
+
+// What a simulation came to.
+struct Result {
+  std::string violation;  // "" when every promise was kept
+  std::string scenario;
+  std::vector<std::string> trace;  // when asked for
+  uint64_t actions = 0;
+  int faults = 0;
+  int64_t generations = 0;
+  int exit_code = -1;   // of the verdict; -1: there was none
+  Duration duration{};  // simulated
+};
+
+// One job on a simulated cluster: the machines of the product, everything else made up.
+class Cluster {
+ public:
+  Cluster(uint64_t seed, bool with_trace);
+
+  Result Run();
+
+ private:
+  SimNode::Options NodeOptions(int index);
+  bool MayHaveNoMaster() const;
+  bool IsSettled() const;
+  void CheckHang();
+  void CheckEnd();
+
+  Scenario scenario_;
+  SimWorld world_;
+  SimNetwork network_;
+  SimMaster master_;
+  JobWork work_;
+  std::vector<std::unique_ptr<SimNode>> nodes_;
+  Faults faults_;
+  std::optional<Verdict> verdict_;
+  std::vector<int> exit_codes_;
+  int last_port_ = 20000;
+};
+
+// Runs the scenario of `seed`; with a trace when `with_trace`.
+Result Simulate(uint64_t seed, bool with_trace);
+
+// "" when all went well; else what was broken, the end of the trace and the command that replays
+// it. Runs a failed seed once more for its trace.
+std::string Report(uint64_t seed, const Result& result);
+
+}  // namespace muster::sim
+
+#endif  // MUSTER_TESTS_SIM_CLUSTER_H_

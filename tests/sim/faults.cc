@@ -1,0 +1,145 @@
+#include "tests/sim/faults.h"
+
+#include <algorithm>
+#include <csignal>
+#include <numeric>
+
+namespace muster::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+}  // namespace
+
+Faults::Faults(SimWorld& world, const Scenario& scenario, SimNetwork& network, SimMaster& master,
+               JobWork& work, std::vector<std::unique_ptr<SimNode>>& nodes)
+    : world_(world),
+      scenario_(scenario),
+      network_(network),
+      master_(master),
+      work_(work),
+      nodes_(nodes),
+      cut_off_until_(scenario.nodes(), Time::min()) {
+  network_.OnLoss([this](int node) { CutOff(node, 0s); });
+}
+
+void Faults::Begin() {
+  world_.queue.At(world_.faults_end, [this] { Mend(); });
+  if (scenario_.fault_gap > Duration::zero()) Next();
+}
+
+void Faults::Next() {
+  world_.queue.After(world_.random.Between(0s, 2 * scenario_.fault_gap), [this] {
+    if (world_.queue.now() >= world_.faults_end) return;
+    Strike(Draw());
+    Next();
+  });
+}
+
+FaultKind Faults::Draw() {
+  const auto& weights = scenario_.fault_weights;
+  int64_t ticket = world_.random.Between(0, std::accumulate(weights.begin(), weights.end(), 0) - 1);
+  for (int kind = 0; kind < kFaultKinds; ++kind) {
+    ticket -= weights[kind];
+    if (ticket < 0) return static_cast<FaultKind>(kind);
+  }
+  return FaultKind::kWorkerFails;
+}
+
+void Faults::Strike(FaultKind kind) {
+  ++world_.faults;
+  const int node = static_cast<int>(world_.random.Between(0, scenario_.nodes() - 1));
+  SimAgent* const agent = nodes_[node]->agent();
+  world_.Trace("fault", std::string(FaultName(kind)) + " (" + nodes_[node]->id() + ")");
+  switch (kind) {
+    case FaultKind::kWorkerFails:
+      if (const WorkerHandle* worker = work_.AnyWorker(world_.random.Next())) {
+        // The worker's end takes the handle away.
+        const auto fail = worker->fail;
+        fail();
+      }
+      break;
+    case FaultKind::kAgentDies:
+      CutOff(node, scenario_.orphan_grace);
+      nodes_[node]->KillAgent();
+      break;
+    case FaultKind::kAgentFreezes:
+      if (agent != nullptr) {
+        const Duration duration = world_.random.Between(0ms, scenario_.freeze_most);
+        CutOff(node, duration);
+        agent->Freeze(duration);
+      }
+      break;
+    case FaultKind::kPartition:
+      Partition(node);
+      break;
+    case FaultKind::kStreamBreaks:
+      CutOff(node, 0s);
+      network_.Break(node);
+      break;
+    case FaultKind::kMasterDies:
+      KillMaster();
+      break;
+    case FaultKind::kMasterFreezes:
+      FreezeMaster();
+      break;
+    case FaultKind::kNodeLeaves:
+      if (agent != nullptr) agent->Signal(world_.random.Chance(0.8) ? SIGTERM : SIGINT);
+      break;
+    case FaultKind::kWardenDies:
+      nodes_[node]->KillWarden();
+      break;
+  }
+}
+
+void Faults::Partition(int node) {
+  const bool both = world_.random.Chance(0.5);
+  const bool up = both || world_.random.Chance(0.5);
+  const Duration longest = world_.random.Chance(0.2) ? 2 * scenario_.settings.master_loss_timeout
+                                                     : 2 * scenario_.settings.lease();
+  const Duration duration = world_.random.Between(10ms, longest);
+  network_.Partition(node, up, both || !up, duration);
+  CutOff(node, duration);
+}
+
+void Faults::KillMaster() {
+  if (!master_.is_alive()) return;
+  ++world_.master_crashes;
+  master_.Kill();
+  const Duration longest =
+      world_.random.Chance(0.1) ? 2 * scenario_.settings.master_loss_timeout : Duration(20s);
+  const Duration away = world_.random.Between(50ms, longest);
+  CutOffAll(away);
+  world_.queue.After(away, [this] { master_.Start(); });
+}
+
+void Faults::FreezeMaster() {
+  const Duration duration = world_.random.Between(0s, 3 * scenario_.settings.lease());
+  CutOffAll(duration);
+  master_.Freeze(duration);
+}
+
+// The consequences last: the stream must be found dead, or opened again, and the master must have
+// heard and stopped what ran there.
+void Faults::CutOff(int node, Duration duration) {
+  const Duration aftermath = scenario_.settings.lease() + 2 * scenario_.stop_grace + 30s;
+  cut_off_until_[node] = std::max(cut_off_until_[node], world_.queue.now() + duration + aftermath);
+}
+
+void Faults::CutOffAll(Duration duration) {
+  for (int node = 0; node < scenario_.nodes(); ++node) CutOff(node, duration);
+}
+
+bool Faults::IsCutOff(int node) const { return world_.queue.now() < cut_off_until_[node]; }
+
+void Faults::Mend() {
+  world_.Trace("fault", "no more from here on");
+  network_.HealAll();
+  master_.Start();
+  master_.Thaw();
+  for (const auto& node : nodes_) {
+    if (SimAgent* agent = node->agent()) agent->Thaw();
+  }
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,48 @@
+#ifndef MUSTER_TESTS_SIM_FAULTS_H_
+#define MUSTER_TESTS_SIM_FAULTS_H_
+
+#include <memory>
+#include <vector>
+
+#include "tests/sim/job_work.h"
+#include "tests/sim/scenario.h"
+#include "tests/sim/sim_master.h"
+#include "tests/sim/sim_network.h"
+#include "tests/sim/sim_node.h"
+
+namespace muster::sim {
+
+// Lets things go wrong, at random moments, until faults_end; then mends all that can be mended.
+class Faults {
+ public:
+  Faults(SimWorld& world, const Scenario& scenario, SimNetwork& network, SimMaster& master,
+         JobWork& work, std::vector<std::unique_ptr<SimNode>>& nodes);
+
+  void Begin();
+
+  // The master has not been able to see the node lately.
+  bool IsCutOff(int node) const;
+
+ private:
+  void Next();
+  void Strike(FaultKind kind);
+  FaultKind Draw();
+  void Partition(int node);
+  void KillMaster();
+  void FreezeMaster();
+  void CutOff(int node, Duration duration);
+  void CutOffAll(Duration duration);
+  void Mend();
+
+  SimWorld& world_;
+  const Scenario& scenario_;
+  SimNetwork& network_;
+  SimMaster& master_;
+  JobWork& work_;
+  std::vector<std::unique_ptr<SimNode>>& nodes_;
+  std::vector<Time> cut_off_until_;
+};
+
+}  // namespace muster::sim
+
+#endif  // MUSTER_TESTS_SIM_FAULTS_H_

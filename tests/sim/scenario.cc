@@ -1,0 +1,147 @@
+#include "tests/sim/scenario.h"
+
+#include <algorithm>
+
+#include "tests/sim/sim_text.h"
+
+namespace muster::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+void DrawSettings(SimRandom& random, Scenario& scenario) {
+  JobSettings& settings = scenario.settings;
+  const int nodes = scenario.nodes();
+  scenario.fixed_ranks = random.Chance(0.1);
+  const bool is_fixed = scenario.fixed_ranks || random.Chance(0.4);
+  settings.nodes_min = static_cast<int>(random.Between(std::max(1, nodes - 3), nodes));
+  settings.nodes_max =
+      is_fixed ? settings.nodes_min
+               : static_cast<int>(random.Between(settings.nodes_min, std::max(nodes, 2)));
+  if (scenario.fixed_ranks) settings.nodes_min = settings.nodes_max = nodes;
+  settings.max_restarts = static_cast<int>(random.Between(0, 6));
+  settings.last_call = random.Between(0s, 5s);
+  settings.join_timeout = random.Between(15s, 60s);
+  settings.keep_alive_interval = random.Between(500ms, 3s);
+  settings.keep_alive_max_attempt = static_cast<int>(random.Between(2, 4));
+  settings.exit_barrier_timeout = random.Between(10s, 40s);
+  settings.fencing = random.Chance(0.35) ? Fencing::kStrict : Fencing::kToken;
+  settings.join_policy = random.Chance(0.3) ? JoinPolicy::kRestart : JoinPolicy::kNow;
+  scenario.stop_grace = random.Between(500ms, 5s);
+  scenario.orphan_grace = random.Between(100ms, 1s);
+  const Duration least = settings.lease() + scenario.stop_grace;
+  settings.master_loss_timeout = settings.fencing == Fencing::kStrict
+                                     ? random.Between(least, 2 * least)
+                                     : random.Between(least, 10 * least);
+  // A frozen agent stops no workers: strict fencing allows it a tenth of the time-out at most.
+  scenario.freeze_most = settings.fencing == Fencing::kStrict ? settings.master_loss_timeout / 20
+                                                              : 3 * settings.lease();
+}
+
+void DrawFaults(SimRandom& random, Scenario& scenario) {
+  scenario.work = random.Between(5s, 120s);
+  scenario.faults_end = random.Between(10s, 240s);
+  if (random.Chance(0.08)) return;  // nothing goes wrong
+  scenario.fault_gap = random.Between(2s, 60s);
+  int total = 0;
+  for (int& weight : scenario.fault_weights) {
+    weight = random.Chance(0.5) ? static_cast<int>(random.Between(1, 5)) : 0;
+    total += weight;
+  }
+  if (total == 0) scenario.fault_weights[0] = 1;
+  scenario.comes_back = random.Chance(0.3) ? 1 : 0.01 * static_cast<double>(random.Between(0, 100));
+  scenario.tells_last_will = 0.01 * static_cast<double>(random.Between(0, 100));
+  if (random.Chance(0.3)) scenario.network.break_at_hello = 0.2;
+  WorkerHabits& habits = scenario.habits;
+  if (random.Chance(0.3)) habits.fails_early = random.Chance(0.5) ? 0.03 : 0.3;
+  if (random.Chance(0.2)) habits.cannot_start = 0.05;
+  if (random.Chance(0.03)) habits.never_starts = 0.02;
+}
+
+void DrawHabits(SimRandom& random, WorkerHabits& habits) {
+  if (random.Chance(0.4)) habits.ignores_term = random.Chance(0.5) ? 0.1 : 0.9;
+  if (random.Chance(0.4)) habits.leaves_child = random.Chance(0.5) ? 0.1 : 0.9;
+  habits.minds_peers = random.Chance(0.5) ? 0.9 : 0.01 * static_cast<double>(random.Between(0, 90));
+  habits.says_ready = random.Chance(0.5) ? 1 : 0.5;
+}
+
+std::string Percent(double share) { return std::to_string(static_cast<int>(share * 100)) + "%"; }
+
+}  // namespace
+
+const char* FaultName(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kWorkerFails:
+      return "worker fails";
+    case FaultKind::kAgentDies:
+      return "agent dies";
+    case FaultKind::kAgentFreezes:
+      return "agent freezes";
+    case FaultKind::kPartition:
+      return "partition";
+    case FaultKind::kStreamBreaks:
+      return "stream breaks";
+    case FaultKind::kMasterDies:
+      return "master dies";
+    case FaultKind::kMasterFreezes:
+      return "master freezes";
+    case FaultKind::kNodeLeaves:
+      return "node leaves";
+    case FaultKind::kWardenDies:
+      return "warden dies";
+  }
+  return "?";
+}
+
+Scenario DrawScenario(uint64_t seed) {
+  SimRandom random(seed * 0x9e3779b97f4a7c15 + 1);
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.slots.resize(random.Between(1, random.Chance(0.7) ? 4 : 8));
+  for (int& slots : scenario.slots) slots = static_cast<int>(random.Between(1, 3));
+  if (scenario.nodes() == 1) scenario.slots.push_back(1);
+  DrawSettings(random, scenario);
+  scenario.network.nodes = scenario.nodes();
+  scenario.network.delay_min = random.Chance(0.5) ? 50us : 1ms;
+  scenario.network.delay_max =
+      scenario.network.delay_min * random.Between(1, random.Chance(0.8) ? 20 : 200);
+  scenario.network.connect_timeout = random.Between(1s, 5s);
+  DrawHabits(random, scenario.habits);
+  DrawFaults(random, scenario);
+  return scenario;
+}
+
+Duration Scenario::patience() const {
+  const Duration one_generation = settings.join_timeout + settings.lease() + 2 * stop_grace +
+                                  settings.last_call + 2 * settings.master_loss_timeout + 60s;
+  return 3 * one_generation + 2 * work + 2 * settings.exit_barrier_timeout;
+}
+
+std::string Scenario::ToString() const {
+  std::string text =
+      "seed " + std::to_string(seed) + ": " + std::to_string(nodes()) + " nodes of" + [this] {
+        std::string list;
+        for (int count : slots) list += " " + std::to_string(count);
+        return list;
+      }();
+  text += ", nnodes " + std::to_string(settings.nodes_min) + ":" +
+          std::to_string(settings.nodes_max) + (fixed_ranks ? " with fixed ranks" : "") +
+          ", max_restarts " + std::to_string(settings.max_restarts) + ", " +
+          (settings.fencing == Fencing::kStrict ? "strict" : "token") + " fencing, join " +
+          (settings.join_policy == JoinPolicy::kNow ? "now" : "restart") + "\n  last_call " +
+          Text(settings.last_call) + ", join_timeout " + Text(settings.join_timeout) + ", lease " +
+          Text(settings.lease()) + ", master_loss " + Text(settings.master_loss_timeout) +
+          ", exit_barrier " + Text(settings.exit_barrier_timeout) + ", stop_grace " +
+          Text(stop_grace) + ", work " + Text(work) + "\n  faults until " + Text(faults_end) +
+          " every " + Text(fault_gap) + ":";
+  for (int kind = 0; kind < kFaultKinds; ++kind) {
+    if (!Has(static_cast<FaultKind>(kind))) continue;
+    text += std::string(" ") + FaultName(static_cast<FaultKind>(kind)) + " (" +
+            std::to_string(fault_weights[kind]) + ")";
+  }
+  return text + "; comes back " + Percent(comes_back) + ", ignores TERM " +
+         Percent(habits.ignores_term) + ", leaves a child " + Percent(habits.leaves_child) +
+         ", minds peers " + Percent(habits.minds_peers);
+}
+
+}  // namespace muster::sim

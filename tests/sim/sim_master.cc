@@ -1,0 +1,164 @@
+#include "tests/sim/sim_master.h"
+
+#include <utility>
+
+#include "tests/sim/sim_text.h"
+
+namespace muster::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+// As in rendezvous/master_loop.cc.
+constexpr Duration kLate = 250ms;
+constexpr Duration kSettle = 1s;
+
+}  // namespace
+
+SimMaster::SimMaster(SimWorld& world, SimNetwork& network, std::string job_id,
+                     std::function<void(const Verdict&)> on_verdict)
+    : world_(world),
+      network_(network),
+      job_id_(std::move(job_id)),
+      on_verdict_(std::move(on_verdict)) {}
+
+void SimMaster::Start() {
+  if (is_alive()) return;
+  world_.Trace("master", "starts");
+  JobRegistry::Options options;
+  options.seed = world_.random.Next();
+  options.on_violation = [this](const std::string& what) { world_.Violate("master: " + what); };
+  registry_ = std::make_unique<JobRegistry>(options);
+  ++lives_;
+  network_.SetMaster(this);
+}
+
+void SimMaster::Kill() {
+  if (!is_alive()) return;
+  world_.Trace("master", "killed");
+  network_.SetMaster(nullptr);
+  registry_ = nullptr;
+  open_.clear();
+  verdicts_.clear();
+  inbox_.clear();
+  is_frozen_ = false;
+  wake_ = kNever;
+  ++timer_;
+  ++freezes_;
+}
+
+void SimMaster::Freeze(Duration duration) {
+  if (!is_alive() || is_frozen_) return;
+  world_.Trace("master", "frozen for " + Text(duration));
+  is_frozen_ = true;
+  world_.queue.After(duration, [this, freezes = ++freezes_] {
+    if (freezes == freezes_) Thaw();
+  });
+}
+
+void SimMaster::Thaw() {
+  if (!is_alive() || !is_frozen_) return;
+  world_.Trace("master", "goes on, " + std::to_string(inbox_.size()) + " events have piled up");
+  is_frozen_ = false;
+  ++freezes_;
+  if (!inbox_.empty()) DrainOne();
+  if (inbox_.empty()) Iterate(nullptr);
+}
+
+const RoundMachine* SimMaster::machine() const {
+  return is_alive() ? registry_->Find(job_id_) : nullptr;
+}
+
+void SimMaster::OnOpened(StreamId stream) { Deliver(Opened{stream}); }
+void SimMaster::OnMessage(StreamId stream, const AgentMessage& message, const std::string& peer) {
+  Deliver(MessageArrived{stream, message, peer});
+}
+void SimMaster::OnBroken(StreamId stream, bool half_closed) {
+  Deliver(StreamBroken{stream, half_closed});
+}
+
+void SimMaster::Deliver(Incoming incoming) {
+  if (is_frozen_ || !inbox_.empty()) {
+    inbox_.push_back(std::move(incoming));
+  } else {
+    Iterate(&incoming);
+  }
+}
+
+// Threads bring what has piled up one by one.
+void SimMaster::DrainOne() {
+  const Incoming incoming = inbox_.front();
+  Iterate(&incoming);
+  if (!inbox_.empty()) inbox_.pop_front();
+  if (inbox_.empty()) return;
+  world_.queue.After(world_.random.Between(0us, 2ms), [this, life = lives_, freezes = freezes_] {
+    if (is_alive() && life == lives_ && freezes == freezes_ && !inbox_.empty()) DrainOne();
+  });
+}
+
+void SimMaster::Iterate(const Incoming* incoming) {
+  const Time now = world_.queue.now();
+  if (wake_ != kNever && now - wake_ > kLate) Step(WokeUp{now - wake_});
+  if (incoming != nullptr) std::visit([this](const auto& e) { Handle(e); }, *incoming);
+  if (registry_->NextDeadline() <= now && incoming == nullptr) Step(DeadlinePassed{});
+  Sleep();
+}
+
+void SimMaster::Sleep() {
+  const Time now = world_.queue.now();
+  const Time deadline = registry_->NextDeadline();
+  const Time wake = deadline != kNever && now < deadline - kSettle ? deadline - kSettle : deadline;
+  if (wake == wake_ && wake > now) return;
+  wake_ = wake;
+  ++timer_;
+  if (wake == kNever) return;
+  world_.queue.At(wake, [this, timer = timer_] {
+    if (timer == timer_ && is_alive() && !is_frozen_) Iterate(nullptr);
+  });
+}
+
+void SimMaster::Handle(const Opened& event) { open_.insert(event.stream); }
+
+void SimMaster::Handle(const MessageArrived& event) {
+  if (open_.count(event.stream) != 0) Step(event);
+}
+
+void SimMaster::Handle(const StreamBroken& event) {
+  if (open_.erase(event.stream) != 0) Step(event);
+  network_.Close(event.stream);
+}
+
+void SimMaster::Step(const RoundEvent& event) {
+  if (world_.traces) world_.Trace("master", Text(event));
+  Perform(registry_->Step(world_.queue.now(), event));
+  const RoundMachine* job = machine();
+  if (job != nullptr && job->restarts_used() > world_.worker_failures) {
+    world_.Violate("master: " + std::to_string(job->restarts_used()) + " restarts for " +
+                   std::to_string(world_.worker_failures) + " failures");
+  }
+}
+
+void SimMaster::CheckVerdict(uint64_t instance, const Verdict& verdict) {
+  const auto [known, is_new] = verdicts_.emplace(instance, verdict);
+  if (known->second != verdict) world_.Violate("master: one job, two verdicts");
+  if (is_new) on_verdict_(verdict);
+}
+
+void SimMaster::Perform(const std::vector<JobEffects>& all) {
+  for (const JobEffects& job : all) {
+    for (const RoundEffect& effect : job.effects) {
+      if (world_.traces) world_.Trace("master", "  " + Text(effect));
+      if (const auto* send = std::get_if<SendTo>(&effect)) {
+        if (const auto* verdict = std::get_if<Verdict>(&send->message)) {
+          CheckVerdict(job.instance, *verdict);
+        }
+        network_.SendToAgent(send->stream, send->message);
+      } else if (const auto* close = std::get_if<CloseStreamTo>(&effect)) {
+        open_.erase(close->stream);
+        network_.Close(close->stream);
+      }
+    }
+  }
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,74 @@
+#ifndef MUSTER_TESTS_SIM_SIM_MASTER_H_
+#define MUSTER_TESTS_SIM_SIM_MASTER_H_
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/job_registry.h"
+#include "tests/sim/sim_network.h"
+
+namespace muster::sim {
+
+// The master's process: the job registry of the product under a loop that treats lateness as
+// rendezvous/master_loop.cc does. Checked after every step.
+class SimMaster : public MasterEnd {
+ public:
+  // `on_verdict` is told every verdict that is sent.
+  SimMaster(SimWorld& world, SimNetwork& network, std::string job_id,
+            std::function<void(const Verdict&)> on_verdict);
+
+  void Start();  // without memory of an earlier life
+  void Kill();
+  void Freeze(Duration duration);
+  void Thaw();
+
+  bool is_alive() const { return registry_ != nullptr; }
+  bool is_frozen() const { return is_frozen_; }
+  // The job's newest machine, or nullptr.
+  const RoundMachine* machine() const;
+
+  void OnOpened(StreamId stream) override;
+  void OnMessage(StreamId stream, const AgentMessage& message, const std::string& peer) override;
+  void OnBroken(StreamId stream, bool half_closed) override;
+
+ private:
+  struct Opened {
+    StreamId stream = 0;
+  };
+  using Incoming = std::variant<Opened, MessageArrived, StreamBroken>;
+
+  void Deliver(Incoming incoming);
+  void DrainOne();
+  void Iterate(const Incoming* incoming);  // one pass of the loop
+  void Handle(const Opened& event);
+  void Handle(const MessageArrived& event);
+  void Handle(const StreamBroken& event);
+  void Step(const RoundEvent& event);
+  void CheckVerdict(uint64_t instance, const Verdict& verdict);
+  void Perform(const std::vector<JobEffects>& all);
+  void Sleep();
+
+  SimWorld& world_;
+  SimNetwork& network_;
+  std::string job_id_;
+  std::function<void(const Verdict&)> on_verdict_;
+  std::unique_ptr<JobRegistry> registry_;
+  std::set<StreamId> open_;
+  std::map<uint64_t, Verdict> verdicts_;  // of this life, by instance
+  bool is_frozen_ = false;
+  std::deque<Incoming> inbox_;  // while frozen, and until it has caught up
+  Time wake_ = kNever;
+  uint64_t timer_ = 0;
+  uint64_t freezes_ = 0;
+  uint64_t lives_ = 0;
+};
+
+}  // namespace muster::sim
+
+#endif  // MUSTER_TESTS_SIM_SIM_MASTER_H_

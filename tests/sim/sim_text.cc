@@ -1,0 +1,176 @@
+#include "tests/sim/sim_text.h"
+
+#include <cstdio>
+#include <variant>
+
+namespace muster::sim {
+namespace {
+
+template <class... Ts>
+struct Overload : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overload(Ts...) -> Overload<Ts...>;
+
+std::string Number(int64_t number) { return std::to_string(number); }
+std::string Gen(int64_t generation) { return " g" + Number(generation); }
+
+const char* PhaseText(WorkersPhase phase) {
+  switch (phase) {
+    case WorkersPhase::kNone:
+      return "nothing";
+    case WorkersPhase::kRunning:
+      return "running";
+    case WorkersPhase::kStopping:
+      return "stopping";
+    case WorkersPhase::kStopped:
+      return "stopped";
+    case WorkersPhase::kSucceeded:
+      return "succeeded";
+  }
+  return "?";
+}
+
+std::string Place(const Assignment& a) {
+  return "i" + Number(static_cast<int64_t>(a.instance)) + Gen(a.generation) + " node " +
+         Number(a.group_rank) + "/" + Number(a.group_world_size) + " ranks from " +
+         Number(a.rank_base) + " of " + Number(a.world_size) + " at " + a.master_addr + ":" +
+         Number(a.master_port) + " restarts " + Number(a.restart_count);
+}
+
+}  // namespace
+
+std::string Text(Duration duration) {
+  char text[32];
+  snprintf(text, sizeof(text), "%.3fs", std::chrono::duration<double>(duration).count());
+  return text;
+}
+
+std::string Text(const AgentMessage& message) {
+  return std::visit(
+      Overload{
+          [](const Hello& m) {
+            std::string text = "Hello #" + Number(static_cast<int64_t>(m.incarnation)) + " port " +
+                               Number(m.next_port) + " " + PhaseText(m.running.phase);
+            if (m.running.phase != WorkersPhase::kNone) text += " " + Place(m.running.assignment);
+            return text;
+          },
+          [](const Heartbeat& m) {
+            return "Heartbeat " + Number(static_cast<int64_t>(m.sequence));
+          },
+          [](const WorkersStarted& m) { return "WorkersStarted" + Gen(m.generation); },
+          [](const WorkersReady& m) { return "WorkersReady" + Gen(m.generation); },
+          [](const WorkersStopped& m) {
+            return "WorkersStopped" + Gen(m.generation) + " port " + Number(m.next_port);
+          },
+          [](const WorkerFailed& m) {
+            return "WorkerFailed" + Gen(m.generation) + " rank " + Number(m.rank) + " " +
+                   m.status.ToString();
+          },
+          [](const WorkersSucceeded& m) {
+            return "WorkersSucceeded" + Gen(m.generation) + " port " + Number(m.next_port);
+          },
+          [](const Leaving& m) { return "Leaving" + Gen(m.generation) + " " + m.detail; },
+          [](const LastWill& m) { return "LastWill" + Gen(m.generation) + " of " + m.node_id; },
+      },
+      message);
+}
+
+std::string Text(const MasterMessage& message) {
+  return std::visit(
+      Overload{
+          [](const HeartbeatAck& m) {
+            return "HeartbeatAck " + Number(static_cast<int64_t>(m.sequence));
+          },
+          [](const Assignment& m) { return "Assignment " + Place(m); },
+          [](const StopWorkers& m) { return "StopWorkers" + Gen(m.generation) + ": " + m.reason; },
+          [](const Wait& m) { return "Wait " + Text(m.at_most) + ": " + m.reason; },
+          [](const Drain& m) { return "Drain" + Gen(m.generation); },
+          [](const Verdict& m) {
+            return std::string("Verdict ") + (m.succeeded ? "succeeded " : "failed ") +
+                   Number(m.exit_code) + " " + m.cause;
+          },
+          [](const Rejected& m) { return "Rejected " + Number(m.exit_code) + ": " + m.reason; },
+      },
+      message);
+}
+
+std::string Text(const SupervisorEvent& event) {
+  return std::visit(
+      Overload{
+          [](const Begin&) { return std::string("Begin"); },
+          [](const PortReserved& e) { return "PortReserved " + Number(e.port); },
+          [](const FromMaster& e) { return "<- " + Text(e.message); },
+          [](const MasterLost& e) {
+            return std::string("MasterLost") + (e.unreachable ? " unreachable" : "");
+          },
+          [](const RendezvousDone&) { return std::string("RendezvousDone"); },
+          [](const WorkerSpawned& e) { return "WorkerSpawned " + Number(e.local_rank); },
+          [](const SpawnFailed& e) {
+            return "SpawnFailed " + Number(e.local_rank) + " " + Number(e.exit_code);
+          },
+          [](const WorkerExited& e) {
+            return "WorkerExited " + Number(e.local_rank) + " " + e.status.ToString() +
+                   (e.tree_empty ? ", tree empty" : "");
+          },
+          [](const TreeEmptied&) { return std::string("TreeEmptied"); },
+          [](const WorkerSaid& e) {
+            return "WorkerSaid " + Number(e.local_rank) + " " + e.key + "=" + e.value;
+          },
+          [](const SignalReceived& e) { return "SignalReceived " + Number(e.signal); },
+          [](const WardenLost&) { return std::string("WardenLost"); },
+          [](const TimeCame&) { return std::string("TimeCame"); },
+      },
+      event);
+}
+
+std::string Text(const SupervisorEffect& effect) {
+  return std::visit(Overload{
+                        [](const ReservePort&) { return std::string("ReservePort"); },
+                        [](const OpenStream&) { return std::string("OpenStream"); },
+                        [](const SendToMaster& e) { return "-> " + Text(e.message); },
+                        [](const FinishRendezvous&) { return std::string("FinishRendezvous"); },
+                        [](const StartWorkers& e) { return "StartWorkers " + Place(e.assignment); },
+                        [](const SignalTree& e) { return "SignalTree " + Number(e.signal); },
+                        [](const SignalWorkers& e) { return "SignalWorkers " + Number(e.signal); },
+                        [](const TellWorkers& e) { return "TellWorkers " + e.text; },
+                        [](const CloseGeneration&) { return std::string("CloseGeneration"); },
+                        [](const Note& e) { return "\"" + e.text + "\""; },
+                        [](const End& e) { return "End " + Number(e.exit_code); },
+                    },
+                    effect);
+}
+
+std::string Text(const RoundEvent& event) {
+  return std::visit(Overload{
+                        [](const MessageArrived& e) {
+                          return "s" + Number(static_cast<int64_t>(e.stream)) + " <- " +
+                                 Text(e.message);
+                        },
+                        [](const StreamBroken& e) {
+                          return "s" + Number(static_cast<int64_t>(e.stream)) +
+                                 (e.half_closed ? " half-closed" : " broken");
+                        },
+                        [](const DeadlinePassed&) { return std::string("DeadlinePassed"); },
+                        [](const WokeUp& e) { return "WokeUp " + Text(e.missed); },
+                        [](const StopRequested& e) { return "StopRequested " + e.who; },
+                    },
+                    event);
+}
+
+std::string Text(const RoundEffect& effect) {
+  return std::visit(Overload{
+                        [](const SendTo& e) {
+                          return "s" + Number(static_cast<int64_t>(e.stream)) + " -> " +
+                                 Text(e.message);
+                        },
+                        [](const CloseStreamTo& e) {
+                          return "s" + Number(static_cast<int64_t>(e.stream)) + " closed";
+                        },
+                        [](const Decided& e) { return "\"" + Sentence(e.reason) + "\""; },
+                    },
+                    effect);
+}
+
+}  // namespace muster::sim
