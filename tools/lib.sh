@@ -14,12 +14,22 @@ fail() {
   exit "$code"
 }
 
+# free_space FOLDER...: "3.2G free in FOLDER, ..."
+free_space() {
+  local folder texts=()
+  for folder in "$@"; do
+    [[ -d "$folder" ]] && texts+=("$(df -h --output=avail "$folder" | tail -1 | tr -d ' ') free in $folder")
+  done
+  local IFS=,
+  echo "${texts[*]}" | sed 's/,/, /g'
+}
+
 # fail_from_log LOG WHAT: says in one line why the step that wrote LOG did not work.
 fail_from_log() {
   local log="$1" what="$2"
   if grep -qiE 'no space left|have enough free space|disk quota exceeded' "$log"; then
-    fail $EX_IOERR "$what: the disk is full: $(df -h --output=target,avail "$root" | tail -1 |
-      awk '{ print $2 " free on " $1 }'); free some space and run this again"
+    fail $EX_IOERR "$what: the disk is full ($(free_space "$root/.deps" "${TMPDIR:-/tmp}" /var)):" \
+      "free some space and run this again"
   fi
   if grep -qiE 'permission denied|read-only file system|are you root' "$log"; then
     fail $EX_NOPERM "$what: not allowed: $(grep -iE 'permission denied|read-only|are you root' "$log" | head -1)"
