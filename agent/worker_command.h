@@ -24,7 +24,7 @@ using InspectFile = std::function<FileKind(const std::string& path)>;
 // PROGRAM and what the command line says of it.
 struct ProgramRequest {
   std::string program;
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments = {};
   bool module = false;     // -m
   bool no_python = false;  // --no-python
 };

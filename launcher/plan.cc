@@ -20,6 +20,7 @@ absl::StatusOr<Plan> MakePlan(const Options& options, const EnvMap& env, Machine
   absl::Status status = PlanWorkers(options, env, machine, &plan);
   if (status.ok()) status = PlanRendezvous(options, env, machine, &plan);
   if (status.ok()) status = PlanRun(options, env, &plan);
+  if (status.ok()) status = PlanCommand(options, env, machine, &plan);
   if (!status.ok()) return status;
   return plan;
 }

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// Workers of this node, and what they execute.
+// How many workers this node has, and what they are called.
 absl::Status PlanWorkers(const Options& options, const EnvMap& env, MachineProbe& machine,
                          Plan* plan);
 
@@ -19,6 +19,10 @@ absl::Status PlanRendezvous(const Options& options, const EnvMap& env, MachinePr
 
 // Logs, standard input, signals and times.
 absl::Status PlanRun(const Options& options, const EnvMap& env, Plan* plan);
+
+// What the workers execute. Comes last: what is wrong with the options is said first.
+absl::Status PlanCommand(const Options& options, const EnvMap& env, MachineProbe& machine,
+                         Plan* plan);
 
 }  // namespace muster
 

@@ -103,15 +103,6 @@ absl::Status PlanWorkers(const Options& options, const EnvMap& env, MachineProbe
     absl::Status enough = CheckVirtualRanks(agent.slots, env);
     if (!enough.ok()) return enough;
   }
-
-  ProgramRequest request = {options.program, options.arguments, options.on("module"),
-                            options.on("no-python")};
-  auto inspect = [&machine](const std::string& path) { return machine.Inspect(path); };
-  absl::StatusOr<std::vector<std::string>> command = WorkerCommand(request, env, inspect);
-  if (!command.ok()) return command.status();
-  agent.argv = *std::move(command);
-
-  plan->lines.push_back({"command", ShellText(agent.argv), "command line"});
   plan->lines.push_back({"workers on this node", absl::StrCat(agent.slots), counted->from});
   plan->lines.push_back({"role", agent.role, options.at("role").from});
   if (agent.virtual_local_rank) {
@@ -120,6 +111,18 @@ absl::Status PlanWorkers(const Options& options, const EnvMap& env, MachineProbe
   if (agent.slots > 1 && FindVariable(env, "OMP_NUM_THREADS") == nullptr) {
     plan->lines.push_back({"OMP_NUM_THREADS", "1", "default with several workers"});
   }
+  return absl::OkStatus();
+}
+
+absl::Status PlanCommand(const Options& options, const EnvMap& env, MachineProbe& machine,
+                         Plan* plan) {
+  ProgramRequest request = {options.program, options.arguments, options.on("module"),
+                            options.on("no-python")};
+  auto inspect = [&machine](const std::string& path) { return machine.Inspect(path); };
+  absl::StatusOr<std::vector<std::string>> command = WorkerCommand(request, env, inspect);
+  if (!command.ok()) return command.status();
+  plan->agent.argv = *std::move(command);
+  plan->lines.push_back({"command", ShellText(plan->agent.argv), "command line"});
   return absl::OkStatus();
 }
 

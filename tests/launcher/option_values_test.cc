@@ -1,0 +1,128 @@
+#include "launcher/option_values.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+
+namespace muster {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// The problem of a value that must be refused; it quotes the value and says what to give.
+template <typename T>
+std::string ProblemOf(const absl::StatusOr<T>& parsed) {
+  EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(parsed.status().message());
+}
+
+TEST(OptionValues, QuotedTextIsOneShortLine) {
+  EXPECT_EQ(Quoted("a\nb"), "'a b'");
+  EXPECT_EQ(Quoted(std::string(500, 'x')), "'" + std::string(60, 'x') + "...'");
+}
+
+TEST(OptionValues, SwitchesAreWordsInAnyCase) {
+  for (const char* word : {"1", "true", "YES", "On"}) EXPECT_TRUE(ParseSwitch(word).value());
+  for (const char* word : {"0", "FALSE", "no", "oFF"}) EXPECT_FALSE(ParseSwitch(word).value());
+  for (const char* word : {"", "2", "maybe", " 1"}) EXPECT_FALSE(ParseSwitch(word).ok());
+}
+
+TEST(OptionValues, NodesAreANumberOrARange) {
+  EXPECT_EQ(ParseNodes("4")->min, 4);
+  EXPECT_EQ(ParseNodes("4")->max, 4);
+  EXPECT_EQ(ParseNodes("2:8")->min, 2);
+  EXPECT_EQ(ParseNodes("2:8")->max, 8);
+  EXPECT_EQ(ProblemOf(ParseNodes("1:2:3")),
+            "'1:2:3' is neither N nor MIN:MAX: give 4 or 2:4, for example");
+  EXPECT_EQ(ProblemOf(ParseNodes("2:1")),
+            "MIN 2 is above MAX 1 in '2:1': give the smaller number first");
+  EXPECT_EQ(ProblemOf(ParseNodes("0")), "'0' is too few: a job has at least 1 node");
+  for (const char* text : {"", ":", "1:", ":2", "x", "1.5", "-1", "1 ", "99999999999", "0x2"}) {
+    EXPECT_FALSE(ParseNodes(text).ok()) << text;
+  }
+}
+
+TEST(OptionValues, SlotsAreANumberFromOneOrCounted) {
+  EXPECT_EQ(ParseSlots("8")->number, 8);
+  EXPECT_EQ(ParseSlots("cpu")->how, SlotCount::kCpu);
+  EXPECT_EQ(ParseSlots("gpu")->how, SlotCount::kGpu);
+  EXPECT_EQ(ParseSlots("auto")->how, SlotCount::kAuto);
+  EXPECT_EQ(ProblemOf(ParseSlots("many")),
+            "'many' is not a number of workers: give 1 or more, or cpu, gpu, auto");
+  for (const char* text : {"0", "-2", "", "GPU", "1e3", "65536"})
+    EXPECT_FALSE(ParseSlots(text).ok());
+}
+
+TEST(OptionValues, SpansHaveAUnitOrAreSeconds) {
+  EXPECT_EQ(*ParseSpan("30"), seconds(30));
+  EXPECT_EQ(*ParseSpan("0.5"), milliseconds(500));
+  EXPECT_EQ(*ParseSpan("1500ms"), milliseconds(1500));
+  EXPECT_EQ(*ParseSpan("1h"), hours(1));
+  EXPECT_EQ(*ParseSpan("0"), seconds(0));
+  for (const char* text : {"", "s", "-1", "1 s", "1w", "1.2.3", "inf", "nan", "1e9", "9999999d"}) {
+    EXPECT_FALSE(ParseSpan(text).ok()) << text;
+  }
+  EXPECT_EQ(ProblemOf(ParsePositiveSpan("0")), "'0' must be positive");
+}
+
+TEST(OptionValues, StreamsAreOneValueOrOnePerLocalRank) {
+  EXPECT_EQ(ParseStreams("3")->For(7), Streams::kBoth);
+  StreamsByRank streams = ParseStreams("0:1,12:3").value();
+  EXPECT_EQ(streams.For(0), Streams::kStdout);
+  EXPECT_EQ(streams.For(12), Streams::kBoth);
+  EXPECT_EQ(streams.For(1), Streams::kNone);
+  for (const char* text : {"", "4", "7", "0:4", "x:1", "0:", "0:1,", "0:1;1:2", "-1:1"}) {
+    EXPECT_FALSE(ParseStreams(text).ok()) << text;
+  }
+}
+
+TEST(OptionValues, RanksAndFiltersAreLists) {
+  EXPECT_THAT(*ParseRanks("0, 2,11"), ElementsAre(0, 2, 11));
+  EXPECT_THAT(*ParseRanks(""), IsEmpty());
+  for (const char* text : {"zero", "0,", "-1", "0 1"}) EXPECT_FALSE(ParseRanks(text).ok()) << text;
+  EXPECT_THAT(*ParseFilters("loss,a,,b,"), ElementsAre("loss", "a,b"));
+  EXPECT_THAT(*ParseFilters(""), IsEmpty());
+}
+
+TEST(OptionValues, SignalsAreNamesWithOrWithoutSig) {
+  EXPECT_THAT(*ParseSignals("SIGTERM,usr1, Sighup"), ElementsAre(SIGTERM, SIGUSR1, SIGHUP));
+  EXPECT_THAT(*ParseSignals("TERM,SIGTERM"), ElementsAre(SIGTERM));
+  EXPECT_THAT(*ParseSignals("none"), IsEmpty());
+  EXPECT_EQ(ProblemOf(ParseSignals("TERM,FOO")),
+            "'FOO' is no signal's name: give names as in SIGTERM,SIGUSR1, or none");
+  EXPECT_EQ(ProblemOf(ParseSignals("KILL")), "SIGKILL cannot be handled: leave it out");
+  for (const char* text : {"", "15", "SIG15", "SIGCHLD", "TERM,"}) {
+    EXPECT_FALSE(ParseSignals(text).ok()) << text;
+  }
+}
+
+TEST(OptionValues, LogLevelsAreOursAndPythons) {
+  EXPECT_EQ(*ParseLogLevel("WARNING"), LogLevel::kWarning);
+  EXPECT_EQ(*ParseLogLevel("critical"), LogLevel::kError);
+  EXPECT_EQ(*ParseLogLevel("10"), LogLevel::kDebug);
+  EXPECT_EQ(*ParseLogLevel("20"), LogLevel::kInfo);
+  EXPECT_FALSE(ParseLogLevel("loud").ok());
+}
+
+TEST(OptionValues, ABackendThatIsNotBuiltYetIsNotAnUnknownOne) {
+  EXPECT_EQ(*ParseBackend("c10d"), Backend::kC10d);
+  EXPECT_EQ(ParseBackend("etcd").status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(ParseBackend("etcd-v2").status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(ProblemOf(ParseBackend("pigeon")), "'pigeon' is not a backend: give static or c10d");
+}
+
+TEST(OptionValues, AHostHasNoPort) {
+  EXPECT_EQ(*ParseHost("node-1.example"), "node-1.example");
+  EXPECT_EQ(*ParseHost("[::1]"), "::1");
+  EXPECT_EQ(*ParseHost("fe80::1"), "fe80::1");
+  for (const char* text : {"", "a:1", "a b", "[::1]:2"}) EXPECT_FALSE(ParseHost(text).ok()) << text;
+}
+
+}  // namespace
+}  // namespace muster

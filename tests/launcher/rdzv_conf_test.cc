@@ -1,0 +1,71 @@
+#include "launcher/rdzv_conf.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string ProblemOf(const std::string& text, absl::StatusCode code) {
+  absl::Status status = ParseRdzvConf(text).status();
+  EXPECT_EQ(status.code(), code) << text;
+  return std::string(status.message());
+}
+
+TEST(RdzvConf, ReadsTorchrunsKeys) {
+  RdzvConf conf = ParseRdzvConf(
+                      " join_timeout=60 ,last_call_timeout=2,keep_alive_interval=500ms,"
+                      "keep_alive_max_attempt=4,timeout=90,is_host=True")
+                      .value();
+  EXPECT_EQ(conf.join_timeout, seconds(60));
+  EXPECT_EQ(conf.last_call_timeout, seconds(2));
+  EXPECT_EQ(conf.keep_alive_interval, milliseconds(500));
+  EXPECT_EQ(conf.keep_alive_max_attempt, 4);
+  EXPECT_EQ(conf.timeout, seconds(90));
+  EXPECT_EQ(conf.host_master, HostMaster::kYes);
+}
+
+TEST(RdzvConf, EmptySetsNothingAndTheLastOfTwoCounts) {
+  EXPECT_EQ(ParseRdzvConf("")->join_timeout, std::nullopt);
+  EXPECT_EQ(ParseRdzvConf("join_timeout=1,join_timeout=2")->join_timeout, seconds(2));
+  EXPECT_EQ(ParseRdzvConf("is_host=0")->host_master, HostMaster::kNo);
+}
+
+TEST(RdzvConf, KeysWithNothingToSetAreCheckedAndRemembered) {
+  RdzvConf conf =
+      ParseRdzvConf("read_timeout=5,close_timeout=5,heartbeat_timeout=5,store_type=tcp").value();
+  EXPECT_THAT(conf.without_effect, ::testing::ElementsAre("read_timeout", "close_timeout",
+                                                          "heartbeat_timeout", "store_type"));
+  EXPECT_FALSE(ParseRdzvConf("read_timeout=soon").ok());
+}
+
+TEST(RdzvConf, UnknownKeysAreRefusedWithTheNearest) {
+  const auto kBad = absl::StatusCode::kInvalidArgument;
+  EXPECT_EQ(ProblemOf("join_timout=3", kBad),
+            "unknown key 'join_timout': did you mean join_timeout?");
+  EXPECT_EQ(ProblemOf("heartbeat=3", kBad),
+            "unknown key 'heartbeat': did you mean heartbeat_timeout?");
+  EXPECT_THAT(ProblemOf("qqqqq=3", kBad), ::testing::HasSubstr("known are join_timeout, "));
+  EXPECT_THAT(ProblemOf("rank=3", kBad), ::testing::HasSubstr("--node-rank"));
+}
+
+TEST(RdzvConf, MalformedItemsAreRefused) {
+  for (const char* text : {"abc", "=1", "join_timeout=", "join_timeout=1,", "join_timeout=0",
+                           "join_timeout=-3", "keep_alive_max_attempt=0", "is_host=perhaps"}) {
+    EXPECT_FALSE(ProblemOf(text, absl::StatusCode::kInvalidArgument).empty());
+  }
+}
+
+TEST(RdzvConf, OtherStoresAreNotBuiltYet) {
+  for (const char* text : {"store_type=file", "protocol=https", "ca_cert=/x"}) {
+    EXPECT_FALSE(ProblemOf(text, absl::StatusCode::kUnimplemented).empty());
+  }
+}
+
+}  // namespace
+}  // namespace muster
