@@ -76,7 +76,6 @@ int Become(const Child& child) {
 
 SignalState SignalState::TakeAndIgnore(const std::vector<int>& signals) {
   SignalState state{};
-  sigprocmask(SIG_SETMASK, nullptr, &state.mask);
   for (int signal : signals) {
     struct sigaction ignore {};
     struct sigaction before {};

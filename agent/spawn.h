@@ -15,6 +15,7 @@ struct SignalState {
   sigset_t mask;
   std::vector<int> ignored_by_warden;  // to be set back to their default in a worker
 
+  // Ignores `signals` in the calling process. The mask is the caller's to fill in.
   static SignalState TakeAndIgnore(const std::vector<int>& signals);
 };
 

@@ -69,7 +69,7 @@ class Warden {
       while (read(child_signals_.get(), ignored, sizeof(ignored)) > 0) {
       }
     }
-    if ((waits[0].revents & POLLOUT) != 0) channel_.Flush();
+    if (waits[0].revents != 0) channel_.Flush();
     if ((waits[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) agent_is_gone_ = !channel_.Fill();
     return !agent_is_gone_;
   }
@@ -102,7 +102,8 @@ class Warden {
 
   void Signal(const SignalRequest& request) {
     if (request.whole_tree) {
-      killing_ = request.signal == SIGKILL;
+      // Until the next spawn: a weaker signal that follows does not call off the killing.
+      killing_ = killing_ || request.signal == SIGKILL;
       SignalDescendants(request.signal);
     } else {
       for (const auto& [pid, id] : ids_) kill(pid, request.signal);
@@ -183,21 +184,27 @@ void CloseAllBut(std::vector<int> keep) {
     first = static_cast<unsigned>(fd) + 1;
   }
   syscall(SYS_close_range, first, ~0U, 0);
-  // Descriptors 1 and 2 must not be handed out to something that a library writes to.
-  while (open("/dev/null", O_RDWR) == 1) {
-  }
+  // Descriptors 0 to 2 must not be handed out to something that a worker or a library writes to.
+  int fd = 0;
+  do {
+    fd = open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd < 2);
+  if (fd > 2) close(fd);
 }
 
-[[noreturn]] void BecomeWarden(UniqueFd socket, const WardenOptions& options) {
+// All signals are blocked; `mask` is what was in force before.
+[[noreturn]] void BecomeWarden(UniqueFd socket, const WardenOptions& options,
+                               const sigset_t& mask) {
   setsid();
   prctl(PR_SET_NAME, "muster-warden");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   SignalState signals = SignalState::TakeAndIgnore(
       {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU});
+  signals.mask = mask;
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &child, nullptr);
+  sigprocmask(SIG_SETMASK, &child, nullptr);
   std::vector<int> keep = options.keep_fds;
   keep.push_back(socket.get());
   CloseAllBut(std::move(keep));
@@ -217,12 +224,22 @@ absl::StatusOr<WardenProcess> ForkWarden(const WardenOptions& options) {
   UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // Ignored, as some supervisors leave it, the kernel would reap children and forget how they
+  // ended.
+  signal(SIGCHLD, SIG_DFL);
+  // A signal to the whole process group must not find the warden before it ignores it.
+  sigset_t all;
+  sigset_t mask;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &mask);
   const int pid = fork();
-  if (pid < 0) return absl::ErrnoToStatus(errno, "cannot fork the warden");
   if (pid == 0) {
     ours.reset();
-    BecomeWarden(std::move(theirs), options);
+    BecomeWarden(std::move(theirs), options, mask);
   }
+  const int error = errno;
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  if (pid < 0) return absl::ErrnoToStatus(error, "cannot fork the warden");
   return WardenProcess{pid, std::move(ours)};
 }
 

@@ -22,14 +22,19 @@ constexpr size_t kFdsPerFrame = 8;
 
 WardenChannel::WardenChannel(UniqueFd socket) : socket_(std::move(socket)) {}
 
-void WardenChannel::Send(std::string frame, const std::vector<int>& fds) {
+int WardenChannel::Send(std::string frame, const std::vector<int>& fds) {
   Outgoing out{std::move(frame), 0, {}};
-  for (int fd : fds) out.fds.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  for (int fd : fds) {
+    out.fds.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    if (!out.fds.back().valid()) return errno;
+  }
   outbox_.push_back(std::move(out));
   Flush();
+  return 0;
 }
 
 void WardenChannel::Flush() {
+  waits_for_peer_ = false;
   while (!outbox_.empty() && SendSome(outbox_.front())) {
     if (outbox_.front().sent == outbox_.front().bytes.size()) outbox_.pop_front();
   }
@@ -59,8 +64,9 @@ bool WardenChannel::SendSome(Outgoing& out) {
     sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent < 0) {
+    waits_for_peer_ = errno == ETOOMANYREFS;
     // A broken peer is noticed by Fill(); what was meant for it is of no use any more.
-    if (errno != EAGAIN && errno != EWOULDBLOCK) outbox_.clear();
+    if (errno != EAGAIN && errno != EWOULDBLOCK && !waits_for_peer_) outbox_.clear();
     return false;
   }
   out.sent += static_cast<size_t>(sent);
@@ -79,7 +85,7 @@ bool WardenChannel::Fill() {
     message.msg_controllen = control.size();
     const ssize_t got = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    if (got < 0) return (errno == EAGAIN || errno == EWOULDBLOCK) && is_sane();
     for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
          header = CMSG_NXTHDR(&message, header)) {
       if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -93,6 +99,10 @@ bool WardenChannel::Fill() {
     if (got == 0) return false;
     inbox_.append(buffer.data(), static_cast<size_t>(got));
   }
+}
+
+bool WardenChannel::is_sane() const {
+  return FrameLength(std::string_view(inbox_).substr(inbox_read_)) <= kFrameMax;
 }
 
 std::optional<std::string> WardenChannel::NextFrame() {

@@ -21,15 +21,17 @@ class WardenChannel {
   int fd() const { return socket_.get(); }
 
   // Queues a frame and sends what the socket takes. `fds` go with it; they stay the caller's
-  // (duplicates are queued).
-  void Send(std::string frame, const std::vector<int>& fds = {});
+  // (duplicates are queued). Returns 0, or the errno with which one of them could not be duplicated
+  // (EMFILE, EBADF): then nothing is sent.
+  int Send(std::string frame, const std::vector<int>& fds = {});
 
-  // Sends more of what is queued. Call when the socket is writable and wants_write().
+  // Sends more of what is queued. Call when the socket is writable and wants_write(), and whenever
+  // something has come from the peer.
   void Flush();
-  bool wants_write() const { return !outbox_.empty(); }
+  bool wants_write() const { return !outbox_.empty() && !waits_for_peer_; }
 
-  // Reads what has arrived, without waiting. False when the peer is gone (frames read before are
-  // still handed out).
+  // Reads what has arrived, without waiting. False when the peer is gone or sends what is no frame
+  // (frames read before are still handed out).
   bool Fill();
 
   // The next whole frame, if there is one.
@@ -46,11 +48,13 @@ class WardenChannel {
     std::vector<UniqueFd> fds;
   };
 
+  bool is_sane() const;
   // False when the socket takes no more now or is broken.
   bool SendSome(Outgoing& out);
 
   UniqueFd socket_;
   std::deque<Outgoing> outbox_;
+  bool waits_for_peer_ = false;  // the kernel takes no more descriptors until the peer takes some
   std::string inbox_;
   size_t inbox_read_ = 0;
   std::deque<UniqueFd> fds_;

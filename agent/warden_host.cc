@@ -1,11 +1,8 @@
 #include "agent/warden_host.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -13,18 +10,12 @@
 #include "agent/process_tree.h"
 
 namespace muster {
-namespace {
-
-UniqueFd OpenPidfd(int pid) { return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
-
-}  // namespace
 
 WardenHost::WardenHost(EventLoop& loop, WardenProcess warden,
                        std::function<void(const WardenAnswer&)> on_answer,
                        std::function<void()> on_lost)
     : loop_(loop),
       pid_(warden.pid),
-      death_(OpenPidfd(warden.pid)),
       channel_(std::move(warden.socket)),
       on_answer_(std::move(on_answer)),
       on_lost_(std::move(on_lost)) {
@@ -45,15 +36,19 @@ void WardenHost::Watch() {
   loop_.Watch(channel_.fd(), events, [this](uint32_t) { OnReady(); });
 }
 
-void WardenHost::Send(const WardenRequest& request, const std::vector<int>& fds) {
-  if (lost_) return;
-  channel_.Send(Encode(request), fds);
+int WardenHost::Send(const WardenRequest& request, const std::vector<int>& fds) {
+  if (lost_) return 0;
+  const int error = channel_.Send(Encode(request), fds);
   if (channel_.wants_write()) Watch();
+  return error;
 }
 
 void WardenHost::Spawn(SpawnRequest request, const std::vector<int>& fds) {
   request.fd_count = static_cast<uint8_t>(fds.size());
-  Send(std::move(request), fds);
+  const uint32_t id = request.id;
+  if (const int error = Send(std::move(request), fds); error != 0) {
+    on_answer_(NotStartedAnswer{id, error, false});
+  }
 }
 
 void WardenHost::Signal(const SignalRequest& request) { Send(request); }

@@ -15,8 +15,9 @@ namespace muster {
 // ProcessHost through a warden.
 class WardenHost : public ProcessHost {
  public:
-  // `on_answer` is called from the loop for each answer, in order; `on_lost` once, when the warden
-  // is gone and everything it left has been killed and reaped by this process.
+  // `on_answer` is called from the loop for each answer, in order, and from within Spawn when there
+  // is no descriptor to be had for it; `on_lost` once from the loop, when the warden is gone and
+  // everything it left has been killed and reaped by this process.
   WardenHost(EventLoop& loop, WardenProcess warden,
              std::function<void(const WardenAnswer&)> on_answer, std::function<void()> on_lost);
   // The warden ends when its socket closes; waits for it, so that nothing outlives the agent.
@@ -29,14 +30,14 @@ class WardenHost : public ProcessHost {
   int warden_pid() const { return pid_; }
 
  private:
-  void Send(const WardenRequest& request, const std::vector<int>& fds = {});
+  // 0, or the errno with which a descriptor could not be duplicated.
+  int Send(const WardenRequest& request, const std::vector<int>& fds = {});
   void OnReady();
   void Watch();
   void SweepAfterWarden();
 
   EventLoop& loop_;
   int pid_;
-  UniqueFd death_;  // pidfd
   WardenChannel channel_;
   std::function<void(const WardenAnswer&)> on_answer_;
   std::function<void()> on_lost_;

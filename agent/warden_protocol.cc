@@ -60,6 +60,13 @@ class Reader {
     return true;
   }
 
+  bool Get(bool& value) {
+    uint8_t byte = 0;
+    if (!Get(byte) || byte > 1) return false;
+    value = byte == 1;
+    return true;
+  }
+
   bool Get(std::vector<std::string>& list) {
     uint32_t count = 0;
     if (!Get(count)) return false;
