@@ -261,7 +261,7 @@ TEST(SupervisorMasterLoss, AMasterThatFallsSilentIsLostToo) {
   node.Pass(20s);  // the first unanswered heartbeat was sent after 5 s
   const Notes notes = node.TakeNotes();
   EXPECT_EQ(std::count(notes.begin(), notes.end(),
-                       "lost the master (it has not answered for 15 s); trying again"),
+                       "lost the master (it has not answered for 15s); trying again"),
             1);
   EXPECT_NE(node.Pass(10min).find("End 69"), std::string::npos);
 }
@@ -315,6 +315,17 @@ TEST(SupervisorWait, AReasonThatWasGivenDuringTheStopIsRepeatedAfterIt) {
   node.ReservedPort().TakeNotes();
   PassWithMaster(node, 5s);
   EXPECT_EQ(node.TakeNotes(), Notes{"still waiting: stopping: 1 of 2 members have stopped"});
+}
+
+TEST(SupervisorWait, ASucceededNodeThatMustJoinAgainSaysThatItWaits) {
+  Node node;
+  node.RunGeneration(1);
+  Succeed(node);
+  node.Hear(StopWorkers{1, "a node left"});
+  node.Hear(Wait{"waiting for nodes: 1 of 2 are here", 10min});
+  node.TakeNotes();
+  PassWithMaster(node, 5s);
+  EXPECT_EQ(node.TakeNotes(), Notes{"still waiting: waiting for nodes: 1 of 2 are here"});
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+#ifndef MUSTER_AGENT_SUPERVISOR_LIMITS_H_
+#define MUSTER_AGENT_SUPERVISOR_LIMITS_H_
+
+#include <chrono>
+
+#include "base/time.h"
+
+// What the supervisor machine takes as given; what users may choose is in SupervisorOptions.
+
+namespace muster {
+
+// docs/EXIT_CODES.md: no master to be had, and what should not happen.
+inline constexpr int kExitNoMaster = 69;
+inline constexpr int kExitBroken = 70;
+
+// How long a process may stay after SIGKILL (uninterruptible sleep) before the agent goes without
+// it.
+inline constexpr Duration kKillPatience = std::chrono::seconds(10);
+// A signal that comes twice within this time (a scheduler that signals every process and the leader
+// too) counts once.
+inline constexpr Duration kSameSignal = std::chrono::seconds(1);
+// How long a leaving node waits for its farewell to be delivered.
+inline constexpr Duration kFarewell = std::chrono::seconds(2);
+inline constexpr Duration kFirstWaitNote = std::chrono::seconds(5);
+inline constexpr Duration kNextWaitNote = std::chrono::seconds(10);
+
+}  // namespace muster
+
+#endif  // MUSTER_AGENT_SUPERVISOR_LIMITS_H_
