@@ -24,13 +24,15 @@ int Distance(const std::string& a, const std::string& b) {
   return table[a.size()][b.size()];
 }
 
-// A word may be the wrongly typed beginning of a longer one, too.
-int DistanceToWordOrBeginning(const std::string& word, const std::string& candidate) {
+// One may be the beginning of the other, and wrongly typed at that.
+int DistanceOfBeginnings(const std::string& word, const std::string& candidate) {
   constexpr size_t kBeginningMin = 4;
+  const size_t shorter = std::min(word.size(), candidate.size());
   int distance = Distance(word, candidate);
-  if (word.size() < kBeginningMin) return distance;
-  for (size_t size = word.size() - 1; size <= word.size() + 1; ++size) {
+  if (shorter < kBeginningMin) return distance;
+  for (size_t size = shorter - 1; size <= shorter + 1; ++size) {
     distance = std::min(distance, Distance(word, candidate.substr(0, size)));
+    distance = std::min(distance, Distance(word.substr(0, size), candidate));
   }
   return distance;
 }
@@ -41,9 +43,9 @@ std::string NearestWord(const std::string& word, const std::vector<std::string>&
   constexpr size_t kWordMax = 64;  // what is longer is no typing error
   if (word.size() > kWordMax) return "";
   std::string nearest;
-  int best = std::max<int>(1, static_cast<int>(word.size()) / 3) + 1;
+  int best = std::max<int>(1, static_cast<int>(word.size() + 1) / 3) + 1;
   for (const std::string& candidate : candidates) {
-    int distance = DistanceToWordOrBeginning(word, candidate);
+    int distance = DistanceOfBeginnings(word, candidate);
     if (distance < best) {
       best = distance;
       nearest = candidate;
