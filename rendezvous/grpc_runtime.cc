@@ -4,8 +4,10 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string_view>
 
 #include "proto/rendezvous.grpc.pb.h"
@@ -27,14 +29,19 @@ grpc::Server* StartPin() {
   return builder.BuildAndStart().release();
 }
 
+// Never released. Atomic, so that the compiler keeps a value that nobody reads.
+std::atomic<grpc::Server*> pin = nullptr;
+
+void PrepareOnce() {
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function(&OnlyAssertions);
+  pin = StartPin();
+}
+
 }  // namespace
 
 void PrepareGrpc() {
-  static grpc::Server* const kPin = [] {
-    if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function(&OnlyAssertions);
-    return StartPin();
-  }();
-  static_cast<void>(kPin);
+  static std::once_flag once;
+  std::call_once(once, &PrepareOnce);
 }
 
 }  // namespace muster
