@@ -121,7 +121,7 @@ std::string RunHelpText() {
 std::string CommandsDocument() {
   std::string out = R"(# Commands
 
-<!-- Made from launcher/option_table.cc: bazel run //launcher:commands_document > docs/COMMANDS.md -->
+<!-- Made from launcher/option_table.cc by `bazel run //launcher:commands_document`. -->
 
 | command | does |
 | --- | --- |
@@ -129,22 +129,26 @@ std::string CommandsDocument() {
 | `muster version` | prints the version |
 | `muster help [COMMAND]` | prints a short text, or all options of a command |
 
-Called by the name `torchrun`, muster behaves as `muster run`. Exit codes: [EXIT_CODES.md](EXIT_CODES.md).
+Called by the name `torchrun`, muster behaves as `muster run`. Exit codes:
+[EXIT_CODES.md](EXIT_CODES.md).
 
 # muster run
 
 * What follows PROGRAM belongs to it and is not looked at. `--` before PROGRAM is dropped.
-* `--max-restarts 3`, `--max_restarts 3`, `--max-restarts=3` and an unambiguous abbreviation (`--max-r 3`) are the same.
-  Of an option that is given twice the last counts. A switch can be turned off: `--standalone=no`.
-* The command line wins over the `PET_` variable, that over other variables, these over the default. A switch as a variable is
-  `1`, `true`, `yes`, `on` or `0`, `false`, `no`, `off`. A variable that is set and empty is an error.
+* `--max-restarts 3`, `--max_restarts 3`, `--max-restarts=3` and an unambiguous abbreviation
+  (`--max-r 3`) are the same. Of an option that is given twice the last counts. A switch can be
+  turned off: `--standalone=no`.
+* The command line wins over the `PET_` variable, that over another variable, this over the
+  default. A switch as a variable is `1`, `true`, `yes`, `on` or `0`, `false`, `no`, `off`. A
+  `PET_` variable that is set and empty is an error.
 * A TIME is seconds or has a unit: `30`, `0.5`, `500ms`, `5m`, `1h`.
 * `--dry-run` prints the plan, each value with where it comes from.
 * Options marked * are not torchrun's.
 
-PROGRAM runs under Python when it ends in `.py`, when it is a file that is not executable, and with `-m`: as
-`PYTHON -u PROGRAM`, where PYTHON is the variable `PYTHON_EXEC`, else the first `python3` on `PATH`. Everything else is executed
-itself. A name without a slash that is no file here is looked for on `PATH`.
+PROGRAM runs under Python when it ends in `.py`, when it is a file that is not executable, and with
+`-m`: as `PYTHON -u PROGRAM`, where PYTHON is the variable `PYTHON_EXEC`, else the first `python3`
+on `PATH`. Everything else is executed itself. A name without a slash that is no file here is looked
+for on `PATH`.
 )";
   for (OptionGroup group : kGroups) AppendTable(group, &out);
   std::string unavailable;

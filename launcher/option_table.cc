@@ -130,7 +130,7 @@ constexpr OptionSpec kOptions[] = {
     {.name = "exit-barrier-timeout", .group = kNodes, .metavar = "TIME", .default_text = "300s",
      .in_torchrun = false,
      .help = "How long the node that hosts the master waits at the end for the other nodes.",
-     .check = Checked<ParseSpan>},
+     .check = Checked<ParsePositiveSpan>},
 
     // ── Failures and signals ──
     {.name = "max-restarts", .group = kFailures, .metavar = "N", .default_text = "0",

@@ -55,7 +55,7 @@ const std::map<std::string, Sample>& Samples() {
       {"join-policy", {"restart", "later"}},
       {"fencing", {"strict", "none"}},
       {"master-loss-timeout", {"10m", "0"}},
-      {"exit-barrier-timeout", {"0", "soon"}},
+      {"exit-barrier-timeout", {"1m", "0"}},
       {"max-restarts", {"3", "-1"}},
       {"shutdown-timeout", {"10", "-1"}},
       {"orphan-grace", {"200ms", "x"}},
