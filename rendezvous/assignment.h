@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace muster {
 
@@ -20,6 +21,11 @@ struct Assignment {
   std::string master_addr;  // of group rank 0, as the others reach it; without brackets for IPv6
   int master_port = 0;
   int restart_count = 0;  // failures charged so far, equal on all nodes
+
+  // Node ids by group rank, so that a master without memory can tell a member that comes back as a
+  // new process from a newcomer. Left out in generations of more than kMembersListedMax nodes.
+  static constexpr int kMembersListedMax = 256;
+  std::vector<std::string> members;
 
   bool operator==(const Assignment&) const = default;
 };

@@ -106,6 +106,9 @@ Assignment DecodeAssignment(FieldCheck* check, const v1::Assignment& from) {
   to.master_addr = check->Text("master_addr", from.master_addr(), kHostBytesMax);
   to.master_port = check->Port("master_port", from.master_port());
   to.restart_count = check->Int("restart_count", from.restart_count(), 0, kCountMax);
+  check->Int("members", from.members_size(), 0, Assignment::kMembersListedMax);
+  for (const std::string& member : from.members())
+    to.members.push_back(check->Id("members", member));
   return to;
 }
 

@@ -76,6 +76,7 @@ void EncodeTo(const Assignment& from, v1::Assignment* to) {
   to->set_master_addr(Host(from.master_addr));
   to->set_master_port(from.master_port);
   to->set_restart_count(from.restart_count);
+  for (const std::string& member : from.members) to->add_members(Id(member));
 }
 
 void EncodeKind(const Hello& from, v1::AgentMessage* wire) {

@@ -36,6 +36,7 @@ void RoundMachine::OnHello(const MessageArrived& event, const Hello& hello) {
   }
   if (!IsBinding()) settings_ = hello.settings;
   Reconcile(Admit(event, hello));
+  GiveUpReplacedSeats();
 }
 
 // Until a generation has formed, the settings are those of the nodes that are here: one that left
@@ -97,8 +98,6 @@ void RoundMachine::Reconcile(Node& node) {
     highest_heard_ = std::max(highest_heard_, generation);
     if (CanRecover(running)) Recover(running.assignment);
     ClaimSeat(node);
-  } else if (phase_ == RoundPhase::kRecovering) {
-    GiveUpFixedSeat(node);
   }
   const bool is_current = running.phase != WorkersPhase::kNone && generation == generation_ &&
                           running.assignment.instance == instance_;
@@ -173,6 +172,7 @@ void RoundMachine::Recover(const Assignment& place) {
                              ? std::max(recovery_deadline_, now_ + settings_->strict_fence())
                              : recovery_deadline_;
   seats_.assign(place.group_world_size, missing);
+  recovered_members_ = place.members;
 }
 
 void RoundMachine::ClaimSeat(Node& node) {
@@ -191,15 +191,23 @@ void RoundMachine::ClaimSeat(Node& node) {
   node.started = true;
 }
 
-// With fixed ranks a fresh process tells by its rank whose successor it is: nobody waits for that
+// A fresh process tells by its name or fixed rank whose successor it is: nobody waits for that
 // member any longer.
-void RoundMachine::GiveUpFixedSeat(Node& node) {
-  const int rank = node.hello.fixed_group_rank;
-  if (rank < 0 || static_cast<size_t>(rank) >= seats_.size()) return;
-  Seat& seat = seats_[rank];
-  if (!seat.node_id.empty()) return;
-  seat.node_id = node.id;
-  LoseSeat(seat, now_, {ReasonCode::kNodeReplaced, node.id});
+void RoundMachine::GiveUpReplacedSeats() {
+  for (auto& [id, node] : nodes_) {
+    if (phase_ != RoundPhase::kRecovering) return;
+    if (!node.attached() || node.hello.running.phase != WorkersPhase::kNone) continue;
+    for (size_t rank = 0; rank < seats_.size(); ++rank) {
+      const bool is_named = rank < recovered_members_.size() && recovered_members_[rank] == id;
+      if (!is_named && node.hello.fixed_group_rank != static_cast<int>(rank)) continue;
+      Seat& seat = seats_[rank];
+      if (!seat.node_id.empty()) continue;
+      seat.node_id = id;
+      node.last_group_rank = static_cast<int>(rank);
+      LoseSeat(seat, now_, {ReasonCode::kNodeReplaced, id});
+      break;
+    }
+  }
 }
 
 }  // namespace muster

@@ -97,12 +97,20 @@ void RoundMachine::Form() {
     node.phase = WorkersPhase::kRunning;
     node.started = node.ready = false;
   }
+  ListMembers();
   SetMaster(members);
   phase_ = RoundPhase::kRunning;
   formed_at_ = now_;
   gate_.Begun();
   SetReason({ReasonCode::kGenerationStarted, "", generation_, static_cast<int64_t>(seats_.size())});
   for (const Seat& seat : seats_) Send(nodes_.at(seat.node_id).stream, seat.assignment);
+}
+
+void RoundMachine::ListMembers() {
+  if (seats_.size() > static_cast<size_t>(Assignment::kMembersListedMax)) return;
+  std::vector<std::string> ids;
+  for (const Seat& seat : seats_) ids.push_back(seat.node_id);
+  for (Seat& seat : seats_) seat.assignment.members = ids;
 }
 
 void RoundMachine::SetMaster(const std::vector<Node*>& members) {

@@ -80,15 +80,15 @@ class RoundMachine {
   bool CanRecover(const Running& running) const;
   void Recover(const Assignment& place);
   void ClaimSeat(Node& node);
-  void GiveUpFixedSeat(Node& node);
+  void GiveUpReplacedSeats();
 
   // How a generation begins (round_formation.cc).
   void AdvanceForming();
   void AdvanceRecovering();
   void AdvanceRunning();
-
   std::vector<Node*> ChooseMembers();
   void Form();
+  void ListMembers();
   void SetMaster(const std::vector<Node*>& members);
   void UpdateWaits();
   std::optional<Hold> HoldOf(const Node& node, const std::optional<Hold>& general) const;
@@ -139,6 +139,7 @@ class RoundMachine {
   Time formed_at_{};
 
   Time recovery_deadline_ = kNever;
+  std::vector<std::string> recovered_members_;  // node ids by group rank; empty: not known
   Time exit_barrier_deadline_ = kNever;
   Time now_{};            // of the step in progress
   RoundEffects effects_;  // of the step in progress

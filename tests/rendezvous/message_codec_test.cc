@@ -85,6 +85,7 @@ class Generator {
     a.master_addr = "fe80::1%eth0";
     a.master_port = Int(0, 65535);
     a.restart_count = Int(0, 10);
+    for (int i = Int(0, 3); i > 0; --i) a.members.push_back(Id());
     return a;
   }
 

@@ -223,6 +223,8 @@ void RoundScript::Join(const Command& command) {
     place.role_rank_base = place.rank_base;
     place.role_world_size = place.world_size;
     place.restart_count = command.Number("used", 0);
+    // One letter a member.
+    for (char member : command.Named("members", "")) place.members.emplace_back(1, member);
     place.master_addr = "10.0.0.1";
     place.master_port = 29999;
   }
