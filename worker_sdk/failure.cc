@@ -42,17 +42,17 @@ std::optional<FailureNote> DecodeNote(const std::string& bytes) {
 
 FailureKind Classify(const std::string& message) {
   if (Has(message, "did not receive grad for rank")) return FailureKind::kUnusedParameter;
-  constexpr std::array timed_out = {"timed out", "timeout", "time out"};
-  constexpr std::array lost = {
+  constexpr std::array kTimedOut = {"timed out", "timeout", "time out"};
+  constexpr std::array kLost = {
       "connection closed by peer", "connection reset",      "broken pipe",
       "connection refused",        "connection was closed", "socket closed",
       "remote process exited",     "failed to recv",        "failed to send",
       "connection aborted",        "no route to host",      "pair is broken",
       "has been destroyed",        "unhandled system error"};
-  if (std::any_of(lost.begin(), lost.end(), [&](auto words) { return Has(message, words); })) {
+  if (std::any_of(kLost.begin(), kLost.end(), [&](auto words) { return Has(message, words); })) {
     return FailureKind::kPeerLost;
   }
-  if (std::any_of(timed_out.begin(), timed_out.end(),
+  if (std::any_of(kTimedOut.begin(), kTimedOut.end(),
                   [&](auto words) { return Has(message, words); })) {
     return FailureKind::kTimeout;
   }

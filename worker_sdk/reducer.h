@@ -33,13 +33,14 @@ std::shared_ptr<Reducer> MakeReducer(ReducerSettings s) {
   using Flags = std::vector<bool>;
   using Names = std::unordered_map<size_t, std::string>;
   using Caps = std::vector<int64_t>;
-  constexpr bool b = std::is_constructible_v<Reducer, Tensors, Buckets, Group, Flags, int64_t, bool,
-                                             bool, Names, int64_t, bool, bool>;
-  constexpr bool c = std::is_constructible_v<Reducer, Tensors, Buckets, Group, Flags, int64_t, bool,
-                                             bool, Names, int64_t, bool, bool, Caps>;
-  constexpr bool d = std::is_constructible_v<Reducer, Tensors, Buckets, Group, Flags, int64_t, bool,
-                                             bool, Names, int64_t, bool, bool, Caps, bool>;
-  static_assert(b || c || d,
+  constexpr bool kForm11 = std::is_constructible_v<Reducer, Tensors, Buckets, Group, Flags, int64_t,
+                                                   bool, bool, Names, int64_t, bool, bool>;
+  constexpr bool kForm12 = std::is_constructible_v<Reducer, Tensors, Buckets, Group, Flags, int64_t,
+                                                   bool, bool, Names, int64_t, bool, bool, Caps>;
+  constexpr bool kForm13 =
+      std::is_constructible_v<Reducer, Tensors, Buckets, Group, Flags, int64_t, bool, bool, Names,
+                              int64_t, bool, bool, Caps, bool>;
+  static_assert(kForm11 || kForm12 || kForm13,
                 "c10d::Reducer as in LibTorch 2.8 (11 arguments), 2.11 (12) or 2.12 (13)");
   const auto make = [&](auto... more) {
     return std::make_shared<Reducer>(std::move(s.parameters), std::move(s.buckets),
@@ -47,9 +48,9 @@ std::shared_ptr<Reducer> MakeReducer(ReducerSettings s) {
                                      s.find_unused, s.gradient_as_bucket_view, std::move(s.names),
                                      s.first_bucket_bytes, false, false, std::move(more)...);
   };
-  if constexpr (d) {
+  if constexpr (kForm13) {
     return make(Caps(), false);
-  } else if constexpr (c) {
+  } else if constexpr (kForm12) {
     return make(Caps());
   } else {
     return make();

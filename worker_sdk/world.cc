@@ -1,6 +1,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/Generator.h>
 #include <c10/util/Exception.h>
+#include <c10/util/Logging.h>
 #include <muster/world.h>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -20,6 +21,17 @@ using Clock = std::chrono::steady_clock;
 
 // For looking at the store after a failure, when its host may be gone.
 constexpr milliseconds kNotePatience(2000);
+
+// While one lives, LibTorch logs errors only. Asking a store that went with its host is worth no
+// warning with a backtrace: the exception says it all.
+class QuietLibTorch {
+ public:
+  QuietLibTorch() : before_(FLAGS_caffe2_log_level) { FLAGS_caffe2_log_level = c10::GLOG_ERROR; }
+  ~QuietLibTorch() { FLAGS_caffe2_log_level = before_; }
+
+ private:
+  int before_;
+};
 
 class Deadline {
  public:
@@ -226,6 +238,7 @@ void Membership::ThrowTyped(const char* what, const std::exception& error) const
   if (kind != FailureKind::kPeerLost) throw Error(tried + FirstLine(message));
   std::optional<FailureNote> note;
   try {
+    const QuietLibTorch quiet;
     store->setTimeout(kNotePatience);
     if (store->check({"failure"})) {
       const auto bytes = store->get("failure");
@@ -243,6 +256,7 @@ void Membership::ThrowTyped(const char* what, const std::exception& error) const
 void Membership::Leave(const FailureNote& note) {
   if (!group) return;
   try {
+    const QuietLibTorch quiet;
     store->setTimeout(kNotePatience);
     const std::string text = Encode(note);
     store->compareSet("failure", std::vector<uint8_t>(),

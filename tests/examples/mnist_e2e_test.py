@@ -132,6 +132,7 @@ class Mnist(unittest.TestCase):
         agents[0].wait_for("STEP=14")  # in the second epoch, not at a checkpoint
         workers[0].send_signal(signal.SIGKILL)
         _, (_, stderr) = self.finish(workers, [-signal.SIGKILL, 75])
+        self.assertEqual(len(stderr.splitlines()), 1, stderr)
         self.assertIn("mnist: rank 1: ", stderr)
         self.assertIn("a peer is gone", stderr)
         self.assertFalse(resumed.exists())
@@ -154,12 +155,12 @@ class Mnist(unittest.TestCase):
 
     def test_damaged_data_is_one_line_with_file_offset_and_cause(self):
         whole = (self.data / "train-images-idx3-ubyte").read_bytes()
-        for size, offset in [(0, 0), (3, 3), (10, 10), (17, 17), (len(whole) - 1, len(whole) - 1)]:
+        for size in [3, 17, len(whole) - 1]:
             broken = self.folder / "data"
             subprocess.run(["cp", "-r", str(self.data) + "/.", broken], check=True)
             (broken / "train-images-idx3-ubyte").write_bytes(whole[:size])
             self.assert_one_line(
-                self.run_alone("--data", broken), 65, f"train-images-idx3-ubyte: offset {offset}: the file ends"
+                self.run_alone("--data", broken), 65, f"train-images-idx3-ubyte: offset {size}: the file ends"
             )
 
     def test_missing_data_wrong_flags_and_half_an_environment(self):

@@ -1,15 +1,12 @@
 #ifndef MUSTER_DDP_H_
 #define MUSTER_DDP_H_
 
+#include <muster/visit_tensors.h>
 #include <muster/world.h>
 #include <torch/nn/module.h>
 
-#include <map>
-#include <optional>
+#include <memory>
 #include <string>
-#include <tuple>
-#include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,39 +22,6 @@ struct DDPOptions {
   TORCH_ARG(std::vector<std::string>,
             ignore) = {};  // names of parameters and buffers to leave alone
 };
-
-// Calls fn(tensor&) for every tensor in an output: tensors, and tuples, pairs, vectors, maps and
-// optionals of what can be visited. For a type of yours, put visit_tensors(your_type&, fn) beside
-// it.
-template <class F>
-void visit_tensors(at::Tensor& tensor, F&& fn) {
-  fn(tensor);
-}
-template <class T, class F>
-void visit_tensors(std::vector<T>& items, F&& fn) {
-  for (T& item : items) visit_tensors(item, fn);
-}
-template <class K, class V, class... R, class F>
-void visit_tensors(std::map<K, V, R...>& items, F&& fn) {
-  for (auto& [key, item] : items) visit_tensors(item, fn);
-}
-template <class K, class V, class... R, class F>
-void visit_tensors(std::unordered_map<K, V, R...>& items, F&& fn) {
-  for (auto& [key, item] : items) visit_tensors(item, fn);
-}
-template <class T, class F>
-void visit_tensors(std::optional<T>& item, F&& fn) {
-  if (item) visit_tensors(*item, fn);
-}
-template <class A, class B, class F>
-void visit_tensors(std::pair<A, B>& items, F&& fn) {
-  visit_tensors(items.first, fn);
-  visit_tensors(items.second, fn);
-}
-template <class... T, class F>
-void visit_tensors(std::tuple<T...>& items, F&& fn) {
-  std::apply([&](T&... item) { (visit_tensors(item, fn), ...); }, items);
-}
 
 // The part of DistributedDataParallel that does not depend on the module's type.
 class DDPCore {
