@@ -53,6 +53,16 @@ TEST_F(GrpcRendezvousTest, TwoAgentsOnOneEndpointFormAGenerationAndTheFirstHosts
   EXPECT_EQ(of_second.master_port, 20000);
 }
 
+TEST_F(GrpcRendezvousTest, TheEndpointMayBeAName) {
+  TestAgent first = Agent(std::nullopt, "localhost");
+  TestAgent second = Agent(std::nullopt, "localhost");
+  first.Attend(HelloOf("job", "a", 2));
+  second.Attend(HelloOf("job", "b", 2));
+  EXPECT_EQ(first.Await<Assignment>().group_world_size, 2);
+  EXPECT_EQ(second.Await<Assignment>().master_addr, "localhost");
+  EXPECT_EQ(hosted_, 1);
+}
+
 TEST_F(GrpcRendezvousTest, AnAgentThatVanishesIsLostAtOnceAndTheOthersStop) {
   TestAgent first = Agent();
   auto second = std::make_unique<TestAgent>(Agent());
