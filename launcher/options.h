@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,7 +34,9 @@ class Options {
   // True when somebody chose the value, be it the default's.
   bool given(absl::string_view name) const { return at(name).source != Source::kDefault; }
 
-  void Set(absl::string_view name, Setting setting) { settings_[std::string(name)] = setting; }
+  void Set(absl::string_view name, Setting setting) {
+    settings_[std::string(name)] = std::move(setting);
+  }
 
   bool help = false;
   std::string program;  // empty: none given

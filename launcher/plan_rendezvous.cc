@@ -43,7 +43,7 @@ class RendezvousPlanner {
   }
 
  private:
-  absl::Status Bad(std::string text) { return absl::InvalidArgumentError(std::move(text)); }
+  absl::Status Bad(const std::string& text) { return absl::InvalidArgumentError(text); }
   std::string From(absl::string_view option) { return options_.at(option).from; }
   // Of an option that the table has checked.
   int Number(absl::string_view option) {
@@ -262,7 +262,7 @@ class RendezvousPlanner {
     }
     ApplyRdzvConf(ParseRdzvConf(options_.text("rdzv-conf")).value());
     std::string problem = DescribeError(settings);
-    if (!problem.empty()) return Bad(std::move(problem));
+    if (!problem.empty()) return Bad(problem);
     DescribeSettings();
     return absl::OkStatus();
   }
