@@ -169,8 +169,8 @@ class AgentLoop {
 
   void Perform(const StartWorkers& effect) {
     report_.Starting(effect.assignment);
-    if (!options_.single_node()) host_.SetLastWill(LastWillCommand(effect.assignment));
     generation_.Start(effect.assignment);
+    host_.SetLastWill({LastWillCommand(effect.assignment), generation_.private_root()});
   }
 
   void Perform(const SignalTree& effect) { host_.Signal({effect.signal, true}); }
@@ -185,7 +185,9 @@ class AgentLoop {
   void Perform(const Note& note) { Log(LevelOf(note.level), note.text); }
   void Perform(const End& end) { exit_code_ = end.exit_code; }
 
+  // Tells the master of the workers' end. Nobody else is concerned in a job of one node.
   std::vector<std::string> LastWillCommand(const Assignment& assignment) const {
+    if (options_.single_node()) return {};
     const Hello& hello = machine_options_.hello;
     const bool v6 = options_.endpoint_host.find(':') != std::string::npos;
     return {OwnPath(),

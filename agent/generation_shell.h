@@ -44,6 +44,8 @@ class GenerationShell {
   std::string LogPath(int local_rank) const { return directory_.LogFile(local_rank, true); }
   std::string ErrorFile(int local_rank) const { return directory_.ErrorFile(local_rank); }
   const std::string& log_root() const { return directory_.log_root(); }
+  // What the run leaves on the machine while it lasts: RunDirectory::private_root.
+  const std::string& private_root() const { return directory_.private_root(); }
 
   // Ends the run: writes what the consoles have not taken, until `deadline` or a signal on
   // `signal_fd`, and removes the private directory.

@@ -19,7 +19,8 @@ class ProcessHost {
 
   virtual void Signal(const SignalRequest& request) = 0;
 
-  virtual void SetLastWill(const std::vector<std::string>& argv) = 0;
+  // Replaces the one before; {} takes it back.
+  virtual void SetLastWill(const LastWillRequest& will) = 0;
 };
 
 }  // namespace muster

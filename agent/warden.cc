@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -82,7 +83,7 @@ class Warden {
     } else if (const auto* signal = std::get_if<SignalRequest>(&*request)) {
       Signal(*signal);
     } else {
-      last_will_ = std::get<LastWillRequest>(*request).argv;
+      last_will_ = std::get<LastWillRequest>(*request);
     }
   }
 
@@ -153,9 +154,11 @@ class Warden {
         ReapUntil(Now() + kKillPatience);
       }
     }
-    if (!last_will_.empty()) {
+    std::error_code ignored;
+    if (!last_will_.folder.empty()) std::filesystem::remove_all(last_will_.folder, ignored);
+    if (!last_will_.argv.empty()) {
       std::vector<char*> argv;
-      for (std::string& argument : last_will_) argv.push_back(argument.data());
+      for (std::string& argument : last_will_.argv) argv.push_back(argument.data());
       argv.push_back(nullptr);
       sigprocmask(SIG_SETMASK, &signals_.mask, nullptr);
       execv(argv[0], argv.data());
@@ -167,7 +170,7 @@ class Warden {
   UniqueFd child_signals_;
   SignalState signals_;
   Duration orphan_grace_;
-  std::vector<std::string> last_will_;
+  LastWillRequest last_will_;
   std::map<int, uint32_t> ids_;  // started processes by pid
   bool has_children_ = false;    // started, orphaned to us, or a spawn that failed: not yet reaped
   bool killing_ = false;

@@ -53,7 +53,7 @@ void WardenHost::Spawn(SpawnRequest request, const std::vector<int>& fds) {
 
 void WardenHost::Signal(const SignalRequest& request) { Send(request); }
 
-void WardenHost::SetLastWill(const std::vector<std::string>& argv) { Send(LastWillRequest{argv}); }
+void WardenHost::SetLastWill(const LastWillRequest& will) { Send(will); }
 
 void WardenHost::OnReady() {
   const bool was_writing = channel_.wants_write();

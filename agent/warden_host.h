@@ -25,7 +25,7 @@ class WardenHost : public ProcessHost {
 
   void Spawn(SpawnRequest request, const std::vector<int>& fds) override;
   void Signal(const SignalRequest& request) override;
-  void SetLastWill(const std::vector<std::string>& argv) override;
+  void SetLastWill(const LastWillRequest& will) override;
 
   int warden_pid() const { return pid_; }
 

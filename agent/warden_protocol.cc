@@ -31,10 +31,12 @@ class Writer {
 
   void Put(const std::vector<std::string>& list) {
     Put(static_cast<uint32_t>(list.size()));
-    for (const std::string& item : list) {
-      Put(static_cast<uint32_t>(item.size()));
-      bytes_.append(item);
-    }
+    for (const std::string& item : list) Put(item);
+  }
+
+  void Put(const std::string& text) {
+    Put(static_cast<uint32_t>(text.size()));
+    bytes_.append(text);
   }
 
   std::string Finish() {
@@ -71,11 +73,16 @@ class Reader {
     uint32_t count = 0;
     if (!Get(count)) return false;
     for (uint32_t i = 0; i < count; ++i) {
-      uint32_t size = 0;
-      if (!Get(size) || left_.size() < size) return false;
-      list.emplace_back(left_.substr(0, size));
-      left_.remove_prefix(size);
+      if (!Get(list.emplace_back())) return false;
     }
+    return true;
+  }
+
+  bool Get(std::string& text) {
+    uint32_t size = 0;
+    if (!Get(size) || left_.size() < size) return false;
+    text = left_.substr(0, size);
+    left_.remove_prefix(size);
     return true;
   }
 
@@ -112,7 +119,9 @@ std::string Encode(const WardenRequest& request) {
     return writer.Finish();
   }
   Writer writer(Type::kLastWill);
-  writer.Put(std::get<LastWillRequest>(request).argv);
+  const auto& will = std::get<LastWillRequest>(request);
+  writer.Put(will.argv);
+  writer.Put(will.folder);
   return writer.Finish();
 }
 
@@ -163,7 +172,7 @@ std::optional<WardenRequest> DecodeRequest(std::string_view frame) {
     if (reader.Get(signal.signal) && reader.Get(signal.whole_tree) && reader.AtEnd()) return signal;
   } else if (*type == Type::kLastWill) {
     LastWillRequest will;
-    if (reader.Get(will.argv) && reader.AtEnd()) return will;
+    if (reader.Get(will.argv) && reader.Get(will.folder) && reader.AtEnd()) return will;
   }
   return std::nullopt;
 }

@@ -36,9 +36,11 @@ struct SignalRequest {
   bool operator==(const SignalRequest&) const = default;
 };
 
-// The command to run when the agent has vanished and everything is gone. Empty: none.
+// What to do when the agent has vanished and everything is gone: the folder to remove, then the
+// command to run. Empty: none.
 struct LastWillRequest {
   std::vector<std::string> argv;
+  std::string folder;
   bool operator==(const LastWillRequest&) const = default;
 };
 

@@ -34,7 +34,7 @@ Ends Pipe() {
 }
 
 std::string Frame(const std::string& text) {
-  return Encode(WardenRequest(LastWillRequest{{text}}));
+  return Encode(WardenRequest(LastWillRequest{{text}, ""}));
 }
 
 ino_t FileOf(int fd) {

@@ -84,8 +84,8 @@ TEST_F(WardenDeath, TheLastWillIsDeliveredWhenEverythingIsGone) {
   Bash(0, kDeafFamily, worker);
   worker.Process();
   worker.Process();
-  host_->SetLastWill(will.Saying("an old one"));
-  host_->SetLastWill(will.Saying("gone"));
+  host_->SetLastWill({will.Saying("an old one"), ""});
+  host_->SetLastWill({will.Saying("gone"), ""});
   host_.reset();
   EXPECT_EQ(will.Heard(0s), "gone\n");
   EXPECT_EQ(worker.All(), "") << "and before that nobody held the worker's output any more";
@@ -94,7 +94,7 @@ TEST_F(WardenDeath, TheLastWillIsDeliveredWhenEverythingIsGone) {
 TEST_F(WardenDeath, AWillThatWasTakenBackIsNotDelivered) {
   Start();
   const Will will;
-  host_->SetLastWill(will.Saying("gone"));
+  host_->SetLastWill({will.Saying("gone"), ""});
   host_->SetLastWill({});
   host_.reset();
   EXPECT_EQ(will.Heard(0s), "");
@@ -102,7 +102,7 @@ TEST_F(WardenDeath, AWillThatWasTakenBackIsNotDelivered) {
 
 TEST_F(WardenDeath, AWillThatCannotBeExecutedChangesNothing) {
   Start();
-  host_->SetLastWill({"/no/such/program"});
+  host_->SetLastWill({{"/no/such/program"}, ""});
   host_.reset();
 }
 
@@ -121,7 +121,7 @@ TEST_F(WardenDeath, AnAgentKilledOutrightLeavesNothing) {
   if (agent == 0) {
     Start({50ms, {}});
     Bash(0, kDeafFamily, output);
-    host_->SetLastWill(will.Saying("gone"));
+    host_->SetLastWill({will.Saying("gone"), ""});
     WaitFor([] { return false; });
     _exit(1);
   }

@@ -31,7 +31,7 @@ class Dice {
       case 1:
         return SignalRequest{static_cast<int32_t>(Number()), Below(2) == 0};
       default:
-        return LastWillRequest{List(0)};
+        return LastWillRequest{List(0), "/a folder"};
     }
   }
   WardenAnswer Answer() {

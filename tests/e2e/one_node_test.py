@@ -63,11 +63,13 @@ class OneNode(Case):
     def test_killed_launcher_leaves_nothing_although_all_ignore_term(self):
         script = ("trap '' TERM; (setsid bash -c \"trap '' TERM; exec sleep 1000\" &); "
                   "(trap '' TERM; exec setsid sleep 1000) & echo up; while :; do read -t 1000; done < <(sleep 1000)")
-        job = self.start("run", "--nproc-per-node", 2, "--no-python", "bash", "-c", script)
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        job = self.start("run", "--nproc-per-node", 2, "--no-python", "bash", "-c", script, env={"TMPDIR": folder})
         job.wait_line("up", count=2)
         job.signal(signal.SIGKILL)
         self.assertEqual(job.process.wait(harness.PATIENCE), -signal.SIGKILL)
         self.assert_nothing_left(job)
+        self.assertEqual(os.listdir(folder), [])
 
     def test_killed_warden_leaves_nothing_and_the_launcher_says_so(self):
         job = self.start("run", "--nproc-per-node", 2, "--no-python", "bash", "-c",
