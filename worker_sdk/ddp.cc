@@ -194,9 +194,17 @@ class DDPCore::Impl {
   const World& world() const { return world_; }
 
  private:
+  // An error of the step before may show here: after loss.backward() nobody looked.
   template <class F>
-  void Guard(const char* what, F&& part) const {
-    world_.membership().Guard(what, std::forward<F>(part));
+  void Guard(const char* what, F&& part) {
+    try {
+      part();
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (Classify(MessageOf(error)) == FailureKind::kUnusedParameter) FailBackward(error);
+      world_.membership().ThrowTyped(what, error);
+    }
   }
 
   void RequireEngine() const {
@@ -249,7 +257,7 @@ class DDPCore::Impl {
     return buffers;
   }
 
-  void BroadcastFromLeader(const NamedTensors& named) const {
+  void BroadcastFromLeader(const NamedTensors& named) {
     if (named.empty()) return;
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> tensors;

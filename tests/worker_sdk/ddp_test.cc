@@ -214,6 +214,22 @@ TEST(Ddp, AnUnusedParameterFailsInItsStepOnEveryRankByName) {
   }));
 }
 
+TEST(Ddp, AfterAPlainBackwardAnUnusedParameterIsNamedByTheNextForward) {
+  EXPECT_TRUE(OnRanks(2, [](int rank) {
+    const World world = Join();
+    auto net = std::make_shared<OneArm>();
+    DistributedDataParallel ddp(net, world);
+    ddp(BatchOf(0, rank).x, true).sum().backward();
+    try {
+      ddp(BatchOf(1, rank).x, true);
+      ADD_FAILURE() << "no error";
+    } catch (const UnusedParameter& error) {
+      EXPECT_THAT(error.names, ElementsAre("b.weight", "b.bias"));
+    }
+    return 0;
+  }));
+}
+
 TEST(Ddp, AParameterUnusedOnOneRankFailsOnEveryRankByName) {
   EXPECT_TRUE(OnRanks(3, [](int rank) {
     const World world = Join();
