@@ -96,6 +96,7 @@ absl::Status GenerationShell::Spawn(const Assignment& assignment, int local_rank
   worker.local_addr = WorkerAddress(options_, assignment);
   worker.socket_path = directory_.SocketPath(local_rank);
   worker.error_file = directory_.ErrorFile(local_rank);
+  worker.signals_to_handle = options_.signals_to_handle;
   worker.virtual_local_rank = options_.virtual_local_rank;
   worker.extra_env = options_.extra_env;
   absl::StatusOr<std::vector<std::string>> env = WorkerEnvironment(worker, assignment, env_);

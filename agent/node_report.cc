@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "absl/strings/str_cat.h"
+#include "agent/error_file.h"
 #include "base/log.h"
 
 namespace muster {
@@ -65,7 +66,8 @@ void NodeReport::Closing(const Outcome& outcome) {
       failed.pid = worker.pid;
       failed.status = worker.status;
       failed.time = WallClockText();
-      failed.message = worker.problem;
+      const WorkerError error = ReadErrorFile(generation_.ErrorFile(local_rank));
+      failed.message = error.message.empty() ? worker.problem : error.message;
       failed.stderr_tail = generation_.StderrTail(local_rank, kTailLines);
       failed.log_path = generation_.LogPath(local_rank);
       failed.error_file = Existing(generation_.ErrorFile(local_rank));
@@ -83,6 +85,10 @@ void NodeReport::Starting(const Assignment& assignment) {
 
 void NodeReport::Print(const Outcome& outcome, int exit_code) const {
   if (exit_code == 0 || outcome.leaving_signal != 0) return;
+  if (outcome.verdict && outcome.verdict->failed_rank < 0) {
+    Log(LogLevel::kError, outcome.verdict->cause);
+    return;
+  }
   ExitReport report = report_;
   report.exit_code = exit_code;
   if (outcome.verdict && outcome.verdict->failed_node != options_.node_id) {

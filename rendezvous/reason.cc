@@ -153,7 +153,7 @@ std::string EndSentence(const Reason& r) {
     case ReasonCode::kJobFailedFatal:
       return "job failed: " + r.detail + "; no restart can mend it";
     case ReasonCode::kJobFailedJoinTimeout:
-      return "job failed: " + Number(r.a) + " of " + Counted(r.b, "node", "nodes") +
+      return "the rendezvous timed out: " + Number(r.a) + " of " + Counted(r.b, "node", "nodes") +
              " had come after " + r.detail;
     case ReasonCode::kJobStopped:
       return "job stopped by " + (r.subject.empty() ? "an operator" : r.subject);
