@@ -129,6 +129,9 @@ void RoundMachine::CloseIfAbandoned() {
   }
   for (const Seat& seat : seats_) {
     if (seat.node_id.empty()) return;  // recovering: it may be about to come back
+    // Who comes now is taken in; after the verdict it would begin a new instance beside its
+    // workers.
+    if (!seat.HasEnded(now_)) return;
   }
   const Reason reason{ReasonCode::kJobAbandoned, "", 0, 0, last_leave_->detail};
   Close({false, kExitJoinTimeout, Sentence(reason)}, reason);

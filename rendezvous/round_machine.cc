@@ -74,6 +74,7 @@ void RoundMachine::On(const DeadlinePassed&) {
     for (size_t rank = 0; rank < seats_.size(); ++rank) {
       if (!seats_[rank].lost || !IsAlive(seats_[rank].phase)) continue;
       const auto wait = std::chrono::floor<std::chrono::milliseconds>(kRecoveryGrace);
+      incident_.MemberGone();
       EndGeneration({ReasonCode::kMemberMissing, "", static_cast<int64_t>(rank), wait.count()});
     }
   }

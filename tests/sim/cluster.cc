@@ -30,7 +30,7 @@ Cluster::Cluster(uint64_t seed, bool with_trace)
               }),
       work_(world_, {.work = scenario_.work,
                      .is_strict = scenario_.settings.fencing == Fencing::kStrict,
-                     .forgets = scenario_.Has(FaultKind::kMasterDies),
+                     .forgets = scenario_.forgets(),
                      .fixed_store = scenario_.fixed_ranks,
                      .is_cut_off = [this](int node) { return faults_.IsCutOff(node); }}),
       faults_(world_, scenario_, network_, master_, work_, nodes_) {
@@ -44,6 +44,22 @@ SimNode::Options Cluster::NodeOptions(int index) {
   SimNode::Options options;
   options.index = index;
   options.reserve_port = [this] { return ++last_port_; };
+  const bool is_host = scenario_.is_hosted && index == 0;
+  options.on_open = [this, is_host] {
+    if (!is_host || master_.is_alive()) return;
+    master_.Start();
+    faults_.MasterIsBack();
+  };
+  options.when_idle = [this, is_host](std::function<void()> callback) {
+    if (is_host && master_.is_alive()) return master_.TellWhenIdle(std::move(callback));
+    callback();
+  };
+  options.on_gone = [this, is_host] {
+    if (!is_host) return;
+    ++world_.faults;
+    ++world_.master_crashes;
+    master_.Kill();
+  };
   options.may_have_no_master = [this] { return MayHaveNoMaster(); };
   options.is_job_over = [this] { return verdict_.has_value(); };
   options.on_end = [this](int exit_code) { exit_codes_.push_back(exit_code); };
@@ -52,6 +68,7 @@ SimNode::Options Cluster::NodeOptions(int index) {
 
 // With nothing in its way any more, each agent finds the master.
 bool Cluster::MayHaveNoMaster() const {
+  if (scenario_.is_hosted && !master_.is_alive()) return true;
   const Duration to_find_it = scenario_.settings.lease() + scenario_.stop_grace + 20s;
   return world_.faults > 0 && world_.queue.now() < world_.faults_end + to_find_it;
 }
@@ -62,15 +79,16 @@ bool Cluster::IsSettled() const {
 }
 
 Result Cluster::Run() {
-  master_.Start();
+  if (!scenario_.is_hosted) master_.Start();
   for (const auto& node : nodes_) {
-    world_.queue.After(world_.random.Between(0s, 3s), [&node] { node->Launch(); });
+    world_.queue.After(world_.random.Between(0s, scenario_.launch_spread),
+                       [&node] { node->Launch(); });
   }
   faults_.Begin();
   const Time limit = world_.faults_end + scenario_.patience();
   bool has_begun = false;
   while (world_.violation.empty() && world_.queue.RunNext()) {
-    has_begun = has_begun || world_.queue.now() > Time(1h + 3s);
+    has_begun = has_begun || world_.queue.now() > Time(1h) + scenario_.launch_spread;
     if (has_begun && IsSettled()) break;
     if (world_.queue.now() > limit) CheckHang();
     if (world_.queue.actions() > kActionsMost) world_.Violate("too much happens");
@@ -116,7 +134,8 @@ void Cluster::CheckEnd() {
     }
   }
   if (!verdict_ || verdict_->succeeded || verdict_->exit_code == kExitJoinTimeout) return;
-  const bool over_budget = world_.worker_failures > scenario_.settings.max_restarts;
+  const bool over_budget =
+      world_.worker_failures + world_.master_crashes > scenario_.settings.max_restarts;
   if (!over_budget && world_.fatal_failures == 0) {
     world_.Violate("the job failed for " + std::to_string(world_.worker_failures) +
                    " failures with a budget of " + std::to_string(scenario_.settings.max_restarts));
@@ -132,7 +151,7 @@ std::string Report(uint64_t seed, const Result& result) {
   const size_t from = again.trace.size() > kTraceLines ? again.trace.size() - kTraceLines : 0;
   for (size_t i = from; i < again.trace.size(); ++i) text += "  " + again.trace[i] + "\n";
   text += "BROKEN: " + result.violation + "\n";
-  if (again.violation != result.violation) text += "AND NOT REPEATED: " + again.violation + "\n";
+  if (again.violation != result.violation) text += "BUT REPEATED AS: " + again.violation + "\n";
   return text + "Replay: bazel run //tests/sim:simulate -- --trace --seed=" + std::to_string(seed) +
          "\n";
 }

@@ -64,11 +64,7 @@ void Faults::Strike(FaultKind kind) {
       nodes_[node]->KillAgent();
       break;
     case FaultKind::kAgentFreezes:
-      if (agent != nullptr) {
-        const Duration duration = world_.random.Between(0ms, scenario_.freeze_most);
-        CutOff(node, duration);
-        agent->Freeze(duration);
-      }
+      FreezeAgent(node);
       break;
     case FaultKind::kPartition:
       Partition(node);
@@ -98,22 +94,43 @@ void Faults::Partition(int node) {
   const Duration longest = world_.random.Chance(0.2) ? 2 * scenario_.settings.master_loss_timeout
                                                      : 2 * scenario_.settings.lease();
   const Duration duration = world_.random.Between(10ms, longest);
-  network_.Partition(node, up, both || !up, duration);
+  // Nodes lose the master's host, not the other way round.
+  for (int other = 0; other < scenario_.nodes(); ++other) {
+    if (scenario_.is_hosted && node == 0 ? other == 0 : other != node) continue;
+    network_.Partition(other, up, both || !up, duration);
+    CutOff(other, duration);
+  }
+}
+
+void Faults::FreezeAgent(int node) {
+  SimAgent* const agent = nodes_[node]->agent();
+  if (agent == nullptr) return;
+  const Duration duration = world_.random.Between(0ms, scenario_.freeze_most);
   CutOff(node, duration);
+  agent->Freeze(duration);
+  if (!scenario_.is_hosted || node != 0) return;
+  CutOffAll(duration);
+  master_.Freeze(duration);
 }
 
 void Faults::KillMaster() {
   if (!master_.is_alive()) return;
+  if (scenario_.is_hosted) {
+    return nodes_[0]->KillAgent();
+  }
   ++world_.master_crashes;
   master_.Kill();
   const Duration longest =
       world_.random.Chance(0.1) ? 2 * scenario_.settings.master_loss_timeout : Duration(20s);
   const Duration away = world_.random.Between(50ms, longest);
-  CutOffAll(away);
-  world_.queue.After(away, [this] { master_.Start(); });
+  world_.queue.After(away, [this] {
+    master_.Start();
+    MasterIsBack();
+  });
 }
 
 void Faults::FreezeMaster() {
+  if (scenario_.is_hosted) return FreezeAgent(0);
   const Duration duration = world_.random.Between(0s, 3 * scenario_.settings.lease());
   CutOffAll(duration);
   master_.Freeze(duration);
@@ -130,12 +147,17 @@ void Faults::CutOffAll(Duration duration) {
   for (int node = 0; node < scenario_.nodes(); ++node) CutOff(node, duration);
 }
 
-bool Faults::IsCutOff(int node) const { return world_.queue.now() < cut_off_until_[node]; }
+bool Faults::IsCutOff(int node) const {
+  return !master_.is_alive() || world_.queue.now() < cut_off_until_[node];
+}
 
 void Faults::Mend() {
   world_.Trace("fault", "no more from here on");
   network_.HealAll();
-  master_.Start();
+  if (!scenario_.is_hosted && !master_.is_alive()) {
+    master_.Start();
+    MasterIsBack();
+  }
   master_.Thaw();
   for (const auto& node : nodes_) {
     if (SimAgent* agent = node->agent()) agent->Thaw();

@@ -20,6 +20,8 @@ class Faults {
 
   void Begin();
 
+  // After an absence.
+  void MasterIsBack() { CutOffAll(Duration::zero()); }
   // The master has not been able to see the node lately.
   bool IsCutOff(int node) const;
 
@@ -28,6 +30,7 @@ class Faults {
   void Strike(FaultKind kind);
   FaultKind Draw();
   void Partition(int node);
+  void FreezeAgent(int node);
   void KillMaster();
   void FreezeMaster();
   void CutOff(int node, Duration duration);

@@ -15,7 +15,7 @@ std::string GroupKey::ToString() const {
 void JobWork::Started(int node, const Assignment& assignment, int rank, WorkerHandle handle) {
   const GroupKey key = GroupKey::Of(assignment);
   Group& group = groups_[key];
-  if (group.table.generation == 0) group.table = assignment;
+  if (group.alive.empty() && !group.finishes) group.table = assignment;
   CheckTable(key, group, assignment, rank);
   group.alive[rank] = Rank{node, std::move(handle)};
   CheckGroups();
@@ -50,21 +50,27 @@ void JobWork::CheckTable(const GroupKey& key, const Group& group, const Assignme
 void JobWork::CheckGroups() {
   int with_workers = 0;
   int in_sight = 0;
-  std::string names;
   for (const auto& [key, group] : groups_) {
     if (group.alive.empty()) continue;
     ++with_workers;
-    if (world_.traces) names += " " + key.ToString();
     if (!IsComplete(group) || group.finishes) continue;
     const bool is_cut_off =
         std::all_of(group.alive.begin(), group.alive.end(),
                     [this](const auto& rank) { return options_.is_cut_off(rank.second.node); });
     if (!is_cut_off) ++in_sight;
   }
-  if (in_sight > 1) world_.Violate("two groups can make progress:" + names);
+  if (in_sight > 1) world_.Violate("two groups can make progress:" + LiveGroups());
   if (options_.is_strict && !options_.forgets && with_workers > 1) {
-    world_.Violate("strict fencing, and workers run in" + names);
+    world_.Violate("strict fencing, and workers run in" + LiveGroups());
   }
+}
+
+std::string JobWork::LiveGroups() const {
+  std::string names;
+  for (const auto& [key, group] : groups_) {
+    if (!group.alive.empty()) names += " " + key.ToString();
+  }
+  return names;
 }
 
 void JobWork::Run(const GroupKey& key, Group& group) {

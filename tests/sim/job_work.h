@@ -83,6 +83,7 @@ class JobWork {
   }
   void CheckTable(const GroupKey& key, const Group& group, const Assignment& assignment, int rank);
   void CheckGroups();
+  std::string LiveGroups() const;
   void Run(const GroupKey& key, Group& group);
   void Finish(const GroupKey& key);
 

@@ -19,7 +19,8 @@ void DrawSettings(SimRandom& random, Scenario& scenario) {
       is_fixed ? settings.nodes_min
                : static_cast<int>(random.Between(settings.nodes_min, std::max(nodes, 2)));
   if (scenario.fixed_ranks) settings.nodes_min = settings.nodes_max = nodes;
-  settings.max_restarts = static_cast<int>(random.Between(0, 6));
+  settings.max_restarts =
+      static_cast<int>(random.Chance(0.5) ? random.Between(0, 3) : random.Between(0, 30));
   settings.last_call = random.Between(0s, 5s);
   settings.join_timeout = random.Between(15s, 60s);
   settings.keep_alive_interval = random.Between(500ms, 3s);
@@ -28,21 +29,25 @@ void DrawSettings(SimRandom& random, Scenario& scenario) {
   settings.fencing = random.Chance(0.35) ? Fencing::kStrict : Fencing::kToken;
   settings.join_policy = random.Chance(0.3) ? JoinPolicy::kRestart : JoinPolicy::kNow;
   scenario.stop_grace = random.Between(500ms, 5s);
-  scenario.orphan_grace = random.Between(100ms, 1s);
   const Duration least = settings.lease() + scenario.stop_grace;
   settings.master_loss_timeout = settings.fencing == Fencing::kStrict
                                      ? random.Between(least, 2 * least)
                                      : random.Between(least, 10 * least);
-  // A frozen agent stops no workers: strict fencing allows it a tenth of the time-out at most.
-  scenario.freeze_most = settings.fencing == Fencing::kStrict ? settings.master_loss_timeout / 20
-                                                              : 3 * settings.lease();
+  // A frozen agent stops no workers, and a dead one's warden gives them a grace of its own: strict
+  // fencing allows a tenth of the time-out for both.
+  const Duration spare_time = settings.master_loss_timeout / 20;
+  const bool is_strict = settings.fencing == Fencing::kStrict;
+  scenario.freeze_most = is_strict ? spare_time : 3 * settings.lease();
+  scenario.orphan_grace =
+      random.Between(100ms, is_strict ? std::max(spare_time, Duration(101ms)) : 1s);
 }
 
 void DrawFaults(SimRandom& random, Scenario& scenario) {
-  scenario.work = random.Between(5s, 120s);
-  scenario.faults_end = random.Between(10s, 240s);
+  scenario.work = random.Between(5s, random.Chance(0.5) ? 60s : 600s);
+  scenario.faults_end = random.Between(10s, random.Chance(0.5) ? 120s : 900s);
+  scenario.launch_spread = random.Chance(0.7) ? 3s : scenario.settings.join_timeout * 8 / 10;
   if (random.Chance(0.08)) return;  // nothing goes wrong
-  scenario.fault_gap = random.Between(2s, 60s);
+  scenario.fault_gap = random.Between(1s, random.Chance(0.5) ? 15s : 60s);
   int total = 0;
   for (int& weight : scenario.fault_weights) {
     weight = random.Chance(0.5) ? static_cast<int>(random.Between(1, 5)) : 0;
@@ -101,6 +106,7 @@ Scenario DrawScenario(uint64_t seed) {
   for (int& slots : scenario.slots) slots = static_cast<int>(random.Between(1, 3));
   if (scenario.nodes() == 1) scenario.slots.push_back(1);
   DrawSettings(random, scenario);
+  scenario.is_hosted = random.Chance(0.25);
   scenario.network.nodes = scenario.nodes();
   scenario.network.delay_min = random.Chance(0.5) ? 50us : 1ms;
   scenario.network.delay_max =
@@ -126,7 +132,8 @@ std::string Scenario::ToString() const {
       }();
   text += ", nnodes " + std::to_string(settings.nodes_min) + ":" +
           std::to_string(settings.nodes_max) + (fixed_ranks ? " with fixed ranks" : "") +
-          ", max_restarts " + std::to_string(settings.max_restarts) + ", " +
+          (is_hosted ? ", master on n0" : "") + ", max_restarts " +
+          std::to_string(settings.max_restarts) + ", " +
           (settings.fencing == Fencing::kStrict ? "strict" : "token") + " fencing, join " +
           (settings.join_policy == JoinPolicy::kNow ? "now" : "restart") + "\n  last_call " +
           Text(settings.last_call) + ", join_timeout " + Text(settings.join_timeout) + ", lease " +

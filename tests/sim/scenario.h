@@ -43,12 +43,14 @@ struct Scenario {
   uint64_t seed = 0;
   JobSettings settings;
   bool fixed_ranks = false;
+  bool is_hosted = false;  // the master lives in the agent of node 0, else on its own
   std::vector<int> slots;  // by node
   Duration stop_grace{};
   Duration orphan_grace{};
-  Duration work{};        // of a complete group
-  Duration faults_end{};  // from the beginning
-  Duration fault_gap{};   // mean time between faults; zero: none
+  Duration work{};           // of a complete group
+  Duration faults_end{};     // from the beginning
+  Duration launch_spread{};  // the nodes are started within
+  Duration fault_gap{};      // mean time between faults; zero: none
   std::array<int, kFaultKinds> fault_weights{};
   double comes_back = 0;  // probability that a node whose agent is gone starts another one
   double tells_last_will = 0;
@@ -57,6 +59,10 @@ struct Scenario {
   WorkerHabits habits;
 
   int nodes() const { return static_cast<int>(slots.size()); }
+  // The master may lose its memory.
+  bool forgets() const {
+    return Has(FaultKind::kMasterDies) || (is_hosted && fault_gap > Duration::zero());
+  }
   bool Has(FaultKind kind) const {
     return fault_gap > Duration::zero() && fault_weights[static_cast<int>(kind)] > 0;
   }

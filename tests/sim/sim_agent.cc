@@ -81,10 +81,7 @@ void SimAgent::Handle(const Incoming& incoming) {
       if (is_finishing_) return;
     } else {
       stream_ = 0;
-      if (is_finishing_) {
-        is_told_done_ = true;
-        return Dispatch(RendezvousDone{});
-      }
+      if (is_finishing_) return BeDone();
     }
   }
   Dispatch(incoming.event);
@@ -179,6 +176,7 @@ void SimAgent::Perform(const ReservePort&) { Dispatch(PortReserved{options_.rese
 void SimAgent::Perform(const OpenStream&) {
   if (stream_ != 0) network_.Drop(stream_);
   is_connected_ = false;
+  options_.on_open();
   stream_ = network_.Open(options_.node, this);
 }
 
@@ -190,7 +188,11 @@ void SimAgent::Perform(const FinishRendezvous&) {
   is_finishing_ = true;
   if (stream_ != 0 && is_connected_) return network_.HalfClose(stream_);
   if (stream_ != 0) network_.Drop(std::exchange(stream_, 0));
-  Dispatch(RendezvousDone{});
+  BeDone();
+}
+
+void SimAgent::BeDone() {
+  options_.when_idle([this] { Deliver(RendezvousDone{}); });
 }
 
 void SimAgent::Perform(const StartWorkers& effect) {

@@ -22,6 +22,9 @@ class SimAgent : public AgentEnd {
     Duration clock_offset{};  // of its own clock
     int clock_drift = 0;      // in parts per million
     std::function<int()> reserve_port;
+    std::function<void()> on_open;  // a stream is about to be opened: the time to host a master
+    // Calls back, perhaps at once, when nobody needs the master of this process, if it has one.
+    std::function<void(std::function<void()>)> when_idle;
     std::function<void(int exit_code)> on_end;  // in order; not after Kill
     std::function<bool()> may_have_no_master;   // else ending for want of a master is a violation
   };
@@ -63,6 +66,8 @@ class SimAgent : public AgentEnd {
   void ArmTimer();
   void TimerFired();
 
+  void BeDone();
+
   void Perform(const ReservePort&);
   void Perform(const OpenStream&);
   void Perform(const SendToMaster& effect);
@@ -86,7 +91,6 @@ class SimAgent : public AgentEnd {
   bool is_dispatching_ = false;
   bool is_connected_ = false;
   bool is_finishing_ = false;
-  bool is_told_done_ = false;
   StreamId stream_ = 0;
   std::deque<Incoming> inbox_;          // while frozen, and until it has caught up
   std::deque<SupervisorEvent> events_;  // that effects brought

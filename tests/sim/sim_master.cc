@@ -41,6 +41,7 @@ void SimMaster::Kill() {
   open_.clear();
   verdicts_.clear();
   inbox_.clear();
+  idle_callbacks_.clear();
   is_frozen_ = false;
   wake_ = kNever;
   ++timer_;
@@ -101,7 +102,21 @@ void SimMaster::Iterate(const Incoming* incoming) {
   if (wake_ != kNever && now - wake_ > kLate) Step(WokeUp{now - wake_});
   if (incoming != nullptr) std::visit([this](const auto& e) { Handle(e); }, *incoming);
   if (registry_->NextDeadline() <= now && incoming == nullptr) Step(DeadlinePassed{});
+  TellIdle();
   Sleep();
+}
+
+void SimMaster::TellWhenIdle(std::function<void()> callback) {
+  idle_callbacks_.push_back(std::move(callback));
+  TellIdle();
+}
+
+void SimMaster::TellIdle() {
+  if (idle_callbacks_.empty() || !open_.empty() || !registry_->idle()) return;
+  // The process may end in the callback, and this master with it.
+  for (auto& callback : std::exchange(idle_callbacks_, {})) {
+    world_.queue.After(0s, std::move(callback));
+  }
 }
 
 void SimMaster::Sleep() {
@@ -132,9 +147,12 @@ void SimMaster::Step(const RoundEvent& event) {
   if (world_.traces) world_.Trace("master", Text(event));
   Perform(registry_->Step(world_.queue.now(), event));
   const RoundMachine* job = machine();
-  if (job != nullptr && job->restarts_used() > world_.worker_failures) {
+  // A master that died while a generation ended has forgotten why: its successor may take the echo
+  // of a membership change for the cause.
+  const int chargeable = world_.worker_failures + world_.master_crashes;
+  if (job != nullptr && job->restarts_used() > chargeable) {
     world_.Violate("master: " + std::to_string(job->restarts_used()) + " restarts for " +
-                   std::to_string(world_.worker_failures) + " failures");
+                   std::to_string(chargeable) + " failures");
   }
 }
 

@@ -28,6 +28,9 @@ class SimMaster : public MasterEnd {
   void Freeze(Duration duration);
   void Thaw();
 
+  // Once, when no stream is open and no job needs this master; perhaps at once.
+  void TellWhenIdle(std::function<void()> callback);
+
   bool is_alive() const { return registry_ != nullptr; }
   bool is_frozen() const { return is_frozen_; }
   // The job's newest machine, or nullptr.
@@ -52,6 +55,7 @@ class SimMaster : public MasterEnd {
   void Step(const RoundEvent& event);
   void CheckVerdict(uint64_t instance, const Verdict& verdict);
   void Perform(const std::vector<JobEffects>& all);
+  void TellIdle();
   void Sleep();
 
   SimWorld& world_;
@@ -60,6 +64,7 @@ class SimMaster : public MasterEnd {
   std::function<void(const Verdict&)> on_verdict_;
   std::unique_ptr<JobRegistry> registry_;
   std::set<StreamId> open_;
+  std::vector<std::function<void()>> idle_callbacks_;
   std::map<uint64_t, Verdict> verdicts_;  // of this life, by instance
   bool is_frozen_ = false;
   std::deque<Incoming> inbox_;  // while frozen, and until it has caught up

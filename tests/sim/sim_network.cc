@@ -45,6 +45,7 @@ void SimNetwork::Connect(StreamId id) {
   stream->connected = true;
   stream->master_open = true;
   if (world_.queue.now() < world_.faults_end && world_.random.Chance(options_.break_at_hello)) {
+    ++world_.faults;
     const Duration soon = world_.random.Between(0ms, 4 * options_.delay_max);
     world_.queue.After(soon, [this, id] {
       if (Stream* doomed = Find(id)) {

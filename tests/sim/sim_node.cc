@@ -62,10 +62,14 @@ void SimNode::Launch() {
   options.clock_offset = world_.random.Between(0s, 1000s);
   options.clock_drift = static_cast<int>(world_.random.Between(-5000, 5000));
   options.reserve_port = options_.reserve_port;
+  options.on_open = options_.on_open;
+  options.when_idle = options_.when_idle;
   options.may_have_no_master = options_.may_have_no_master;
   options.on_end = [this](int exit_code) {
     wants_to_come_back_ = exit_code != kExitRefused;
     options_.on_end(exit_code);
+    options_.on_gone();
+    if (lives_.back()->warden().is_gone()) MaybeComeBack();
   };
   lives_.push_back(std::make_unique<SimAgent>(world_, network_, work_, scenario_,
                                               std::move(options), [this] { WardenIsGone(); }));
@@ -78,6 +82,7 @@ void SimNode::KillAgent() {
   wants_to_come_back_ = true;
   const bool warden_is_gone = agent()->warden().is_gone();
   agent()->Kill();
+  options_.on_gone();
   if (warden_is_gone) MaybeComeBack();
 }
 

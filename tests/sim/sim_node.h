@@ -18,9 +18,12 @@ class SimNode {
   struct Options {
     int index = 0;
     std::function<int()> reserve_port;
+    std::function<void()> on_open;  // as of SimAgent
+    std::function<void(std::function<void()>)> when_idle;
     std::function<bool()> may_have_no_master;
-    std::function<bool()> is_job_over;  // nobody starts another agent then
-    std::function<void(int exit_code)> on_end;
+    std::function<bool()> is_job_over;          // nobody starts another agent then
+    std::function<void(int exit_code)> on_end;  // in order
+    std::function<void()> on_gone;              // the agent's process, in whatever way
   };
 
   SimNode(SimWorld& world, SimNetwork& network, JobWork& work, const Scenario& scenario,

@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "tests/sim/cluster.h"
+
+// A failed seed prints what was broken, how it came to that, and the command that replays it.
+
+namespace muster::sim {
+namespace {
+
+// Sanitizers make everything slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(MUSTER_FEWER_SEEDS)
+constexpr uint64_t kSeedsPerShard = 250;
+#else
+constexpr uint64_t kSeedsPerShard = 1000;
+#endif
+
+void ExpectKept(uint64_t seed) {
+  const Result result = Simulate(seed, false);
+  EXPECT_EQ(result.violation, "") << Report(seed, result);
+}
+
+class Seeds : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(Seeds, KeepEveryPromise) {
+  for (uint64_t i = 0; i < kSeedsPerShard && !HasFailure(); ++i) {
+    ExpectKept(GetParam() * 1000 + i + 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulation, Seeds, testing::Range<uint64_t>(0, 4));
+
+TEST(Simulation, ASeedDecidesEverything) {
+  for (const uint64_t seed : {5, 12, 77, 310}) {
+    EXPECT_EQ(Simulate(seed, true).trace, Simulate(seed, true).trace) << "seed " << seed;
+  }
+}
+
+TEST(Simulation, ATraceChangesNothing) {
+  for (const uint64_t seed : {5, 12, 77, 310}) {
+    EXPECT_EQ(Simulate(seed, true).actions, Simulate(seed, false).actions) << "seed " << seed;
+  }
+}
+
+// Seeds that found something: named after it, kept for ever.
+
+TEST(Simulation, Seed14592_ANodeWithoutAWardenWasTakenIntoTheNextGeneration) { ExpectKept(14592); }
+
+}  // namespace
+}  // namespace muster::sim
