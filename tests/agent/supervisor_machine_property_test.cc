@@ -307,7 +307,7 @@ class World {
   bool has_ended_ = false;
 };
 
-void RunSeeds(uint64_t first, SupervisorOptions options) {
+void RunSeeds(uint64_t first, const SupervisorOptions& options) {
   for (uint64_t seed = first; seed < first + 2000; ++seed) {
     World world(seed, options);
     const bool has_ended = world.Run(200);

@@ -64,7 +64,7 @@ std::string Output::All() {
   return std::exchange(buffer_, "");
 }
 
-void WardenTest::Start(WardenOptions options) {
+void WardenTest::Start(const WardenOptions& options) {
   absl::StatusOr<WardenProcess> warden = ForkWarden(options);
   ASSERT_TRUE(warden.ok()) << warden.status();
   host_ = std::make_unique<WardenHost>(

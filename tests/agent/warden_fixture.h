@@ -53,7 +53,7 @@ class Output {
 // A warden as the agent has it, and what it answers.
 class WardenTest : public testing::Test {
  protected:
-  void Start(WardenOptions options = {std::chrono::milliseconds(200), {}});
+  void Start(const WardenOptions& options = {std::chrono::milliseconds(200), {}});
 
   // /bin/bash -c `script` as worker `id`.
   void Bash(uint32_t id, const std::string& script, Output& output,
