@@ -17,10 +17,10 @@ constexpr size_t kQueueMax = 4096;
 // Waking so much later than asked means that the process was frozen or starved.
 constexpr Duration kLate = 250ms;
 
-// The loop also wakes so long before each deadline. If the process was frozen before that moment,
-// the gap shows here, or at the latest what had piled up in the sockets has this long to reach the
-// queue before silence is judged.
-constexpr Duration kSettle = 1s;
+// When a deadline has come, what is on its way to the queue has this long to be heard before
+// anybody is judged: a process that was frozen until just now finds the messages of that time in
+// its sockets.
+constexpr Duration kHearFirst = 100ms;
 
 // What a violated invariant means in a debug build, unless the options say otherwise. Nothing at
 // all in a release.
@@ -39,9 +39,6 @@ JobRegistry::Options Completed(JobRegistry::Options options) {
   if (!options.on_violation) options.on_violation = DefaultViolation();
   return options;
 }
-
-// So many waiting events are handled before a deadline that has passed is judged.
-constexpr int kDrainMax = 4096;
 
 }  // namespace
 
@@ -65,21 +62,23 @@ void MasterLoop::Stop() {
 }
 
 void MasterLoop::Run() {
-  int handled_late = 0;
+  Time judge_at = kNever;  // kNever: no deadline has come
   while (!queue_.closed()) {
     const Time deadline = registry_.NextDeadline();
-    const bool settle = deadline != kNever && clock_->Now() < deadline - kSettle;
-    const Time wake = settle ? deadline - kSettle : deadline;
+    const bool is_due = deadline <= clock_->Now();
+    if (!is_due) judge_at = kNever;
+    if (is_due && judge_at == kNever) judge_at = clock_->Now() + kHearFirst;
+    const Time wake = is_due ? judge_at : deadline;
     std::optional<LoopEvent> event = queue_.Pop(wake);
     const Time now = clock_->Now();
-    if (wake != kNever && now - wake > kLate && handled_late == 0) {
+    const bool is_late = wake != kNever && now - wake > kLate;
+    if (is_late) {
+      judge_at = kNever;
       Perform(registry_.Step(now, WokeUp{now - wake}));
     }
     if (event.has_value()) Handle(now, *std::move(event));
-    if (now < registry_.NextDeadline()) {
-      handled_late = 0;
-    } else if (!event.has_value() || ++handled_late >= kDrainMax) {
-      handled_late = 0;
+    if (now >= judge_at) {
+      judge_at = kNever;
       Perform(registry_.Step(now, DeadlinePassed{}));
     }
     TellIdle();

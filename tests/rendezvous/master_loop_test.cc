@@ -130,7 +130,7 @@ TEST_F(MasterLoopTest, ASilentMemberIsLostAtTheEndOfItsLeaseAndTheOthersStop) {
   }
   clock_.Advance(5s - 1ms);
   EXPECT_FALSE(streams_.IsClosed(2));
-  clock_.Advance(1ms);
+  clock_.Advance(101ms);
   streams_.AwaitClosed(2);
   EXPECT_EQ(streams_.Await<StopWorkers>(1).generation, generation);
   EXPECT_FALSE(streams_.IsClosed(1));
@@ -151,6 +151,20 @@ TEST_F(MasterLoopTest, NobodyIsJudgedByTheTimeForWhichTheMasterWasFrozen) {
   clock_.Advance(16s);
   streams_.AwaitClosed(1);
   streams_.AwaitClosed(2);
+}
+
+TEST_F(MasterLoopTest, WhatPiledUpWhileTheMasterWasFrozenIsHeardBeforeADeadlineIsJudged) {
+  FormPair();
+  clock_.AwaitWaiter();
+  clock_.Jump(15s);  // to the very end of the lease: not late
+  clock_.AwaitWaiter();
+  Say(1, Heartbeat{1});
+  Say(2, Heartbeat{1});
+  streams_.Await<HeartbeatAck>(1);
+  streams_.Await<HeartbeatAck>(2);
+  clock_.Advance(5s);
+  EXPECT_FALSE(streams_.IsClosed(1));
+  EXPECT_FALSE(streams_.IsClosed(2));
 }
 
 TEST_F(MasterLoopTest, ABrokenStreamIsALostMemberAtOnce) {

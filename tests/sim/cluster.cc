@@ -21,13 +21,10 @@ Cluster::Cluster(uint64_t seed, bool with_trace)
     : scenario_(DrawScenario(seed)),
       world_(seed, with_trace),
       network_(world_, scenario_.network),
-      master_(world_, network_, "job",
-              [this](const Verdict& verdict) {
-                if (verdict.succeeded && !work_.a_group_succeeded()) {
-                  world_.Violate("the job succeeded, and no group has");
-                }
-                verdict_ = verdict;
-              }),
+      master_(world_, network_,
+              {.job_id = "job",
+               .on_verdict = [this](const Verdict& verdict) { HearVerdict(verdict); },
+               .on_decision = [this](const Reason& reason) { CheckDecision(reason); }}),
       work_(world_, {.work = scenario_.work,
                      .is_strict = scenario_.settings.fencing == Fencing::kStrict,
                      .forgets = scenario_.forgets(),
@@ -37,6 +34,22 @@ Cluster::Cluster(uint64_t seed, bool with_trace)
   world_.faults_end = world_.queue.now() + scenario_.faults_end;
   for (int i = 0; i < scenario_.nodes(); ++i) {
     nodes_.push_back(std::make_unique<SimNode>(world_, network_, work_, scenario_, NodeOptions(i)));
+  }
+}
+
+void Cluster::HearVerdict(const Verdict& verdict) {
+  if (verdict.succeeded && !work_.a_group_succeeded()) {
+    world_.Violate("the job succeeded, and no group has");
+  }
+  verdict_ = verdict;
+}
+
+// Whatever happens to the master, who can be heard is not lost for being silent.
+void Cluster::CheckDecision(const Reason& reason) {
+  if (reason.code != ReasonCode::kNodeLostSilence) return;
+  for (int i = 0; i < scenario_.nodes(); ++i) {
+    if (nodes_[i]->id() != reason.subject || faults_.MayBeSilent(i)) continue;
+    world_.Violate("the master lost " + reason.subject + " for its silence, and it was not silent");
   }
 }
 

@@ -32,6 +32,8 @@ class Cluster {
 
  private:
   SimNode::Options NodeOptions(int index);
+  void HearVerdict(const Verdict& verdict);
+  void CheckDecision(const Reason& reason);
   bool MayHaveNoMaster() const;
   bool IsSettled() const;
   void CheckHang();

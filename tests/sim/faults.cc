@@ -19,7 +19,8 @@ Faults::Faults(SimWorld& world, const Scenario& scenario, SimNetwork& network, S
       master_(master),
       work_(work),
       nodes_(nodes),
-      cut_off_until_(scenario.nodes(), Time::min()) {
+      cut_off_until_(scenario.nodes(), Time::min()),
+      silent_until_(scenario.nodes(), Time::min()) {
   network_.OnLoss([this](int node) { CutOff(node, 0s); });
 }
 
@@ -61,6 +62,7 @@ void Faults::Strike(FaultKind kind) {
       break;
     case FaultKind::kAgentDies:
       CutOff(node, scenario_.orphan_grace);
+      Silence(node, 0s);
       nodes_[node]->KillAgent();
       break;
     case FaultKind::kAgentFreezes:
@@ -71,6 +73,7 @@ void Faults::Strike(FaultKind kind) {
       break;
     case FaultKind::kStreamBreaks:
       CutOff(node, 0s);
+      Silence(node, 0s);
       network_.Break(node);
       break;
     case FaultKind::kMasterDies:
@@ -99,6 +102,7 @@ void Faults::Partition(int node) {
     if (scenario_.is_hosted && node == 0 ? other == 0 : other != node) continue;
     network_.Partition(other, up, both || !up, duration);
     CutOff(other, duration);
+    Silence(other, duration);
   }
 }
 
@@ -107,6 +111,7 @@ void Faults::FreezeAgent(int node) {
   if (agent == nullptr) return;
   const Duration duration = world_.random.Between(0ms, scenario_.freeze_most);
   CutOff(node, duration);
+  Silence(node, duration);
   agent->Freeze(duration);
   if (!scenario_.is_hosted || node != 0) return;
   CutOffAll(duration);
@@ -142,6 +147,14 @@ void Faults::CutOff(int node, Duration duration) {
   const Duration aftermath = scenario_.settings.lease() + 2 * scenario_.stop_grace + 30s;
   cut_off_until_[node] = std::max(cut_off_until_[node], world_.queue.now() + duration + aftermath);
 }
+
+// Silence is judged a lease later, and a master that has been away takes its time.
+void Faults::Silence(int node, Duration duration) {
+  const Duration aftermath = 3 * scenario_.settings.lease() + 2s;
+  silent_until_[node] = std::max(silent_until_[node], world_.queue.now() + duration + aftermath);
+}
+
+bool Faults::MayBeSilent(int node) const { return world_.queue.now() < silent_until_[node]; }
 
 void Faults::CutOffAll(Duration duration) {
   for (int node = 0; node < scenario_.nodes(); ++node) CutOff(node, duration);

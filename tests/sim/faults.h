@@ -22,6 +22,8 @@ class Faults {
 
   // After an absence.
   void MasterIsBack() { CutOffAll(Duration::zero()); }
+  // The node has not been heard lately, for a reason of its own or of the network.
+  bool MayBeSilent(int node) const;
   // The master has not been able to see the node lately.
   bool IsCutOff(int node) const;
 
@@ -34,6 +36,7 @@ class Faults {
   void KillMaster();
   void FreezeMaster();
   void CutOff(int node, Duration duration);
+  void Silence(int node, Duration duration);
   void CutOffAll(Duration duration);
   void Mend();
 
@@ -44,6 +47,7 @@ class Faults {
   JobWork& work_;
   std::vector<std::unique_ptr<SimNode>>& nodes_;
   std::vector<Time> cut_off_until_;
+  std::vector<Time> silent_until_;
 };
 
 }  // namespace muster::sim

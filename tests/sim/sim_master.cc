@@ -11,16 +11,12 @@ using namespace std::chrono_literals;
 
 // As in rendezvous/master_loop.cc.
 constexpr Duration kLate = 250ms;
-constexpr Duration kSettle = 1s;
+constexpr Duration kHearFirst = 100ms;
 
 }  // namespace
 
-SimMaster::SimMaster(SimWorld& world, SimNetwork& network, std::string job_id,
-                     std::function<void(const Verdict&)> on_verdict)
-    : world_(world),
-      network_(network),
-      job_id_(std::move(job_id)),
-      on_verdict_(std::move(on_verdict)) {}
+SimMaster::SimMaster(SimWorld& world, SimNetwork& network, Options options)
+    : world_(world), network_(network), options_(std::move(options)) {}
 
 void SimMaster::Start() {
   if (is_alive()) return;
@@ -43,7 +39,7 @@ void SimMaster::Kill() {
   inbox_.clear();
   idle_callbacks_.clear();
   is_frozen_ = false;
-  wake_ = kNever;
+  wake_ = judge_at_ = kNever;
   ++timer_;
   ++freezes_;
 }
@@ -67,7 +63,7 @@ void SimMaster::Thaw() {
 }
 
 const RoundMachine* SimMaster::machine() const {
-  return is_alive() ? registry_->Find(job_id_) : nullptr;
+  return is_alive() ? registry_->Find(options_.job_id) : nullptr;
 }
 
 void SimMaster::OnOpened(StreamId stream) { Deliver(Opened{stream}); }
@@ -99,9 +95,15 @@ void SimMaster::DrainOne() {
 
 void SimMaster::Iterate(const Incoming* incoming) {
   const Time now = world_.queue.now();
-  if (wake_ != kNever && now - wake_ > kLate) Step(WokeUp{now - wake_});
+  if (wake_ != kNever && now - wake_ > kLate) {
+    judge_at_ = kNever;
+    Step(WokeUp{now - wake_});
+  }
   if (incoming != nullptr) std::visit([this](const auto& e) { Handle(e); }, *incoming);
-  if (registry_->NextDeadline() <= now && incoming == nullptr) Step(DeadlinePassed{});
+  if (now >= judge_at_) {
+    judge_at_ = kNever;
+    Step(DeadlinePassed{});
+  }
   TellIdle();
   Sleep();
 }
@@ -122,8 +124,10 @@ void SimMaster::TellIdle() {
 void SimMaster::Sleep() {
   const Time now = world_.queue.now();
   const Time deadline = registry_->NextDeadline();
-  const Time wake = deadline != kNever && now < deadline - kSettle ? deadline - kSettle : deadline;
-  if (wake == wake_ && wake > now) return;
+  if (deadline > now) judge_at_ = kNever;
+  if (deadline <= now && judge_at_ == kNever) judge_at_ = now + kHearFirst;
+  const Time wake = deadline > now ? deadline : judge_at_;
+  if (wake == wake_) return;
   wake_ = wake;
   ++timer_;
   if (wake == kNever) return;
@@ -159,7 +163,7 @@ void SimMaster::Step(const RoundEvent& event) {
 void SimMaster::CheckVerdict(uint64_t instance, const Verdict& verdict) {
   const auto [known, is_new] = verdicts_.emplace(instance, verdict);
   if (known->second != verdict) world_.Violate("master: one job, two verdicts");
-  if (is_new) on_verdict_(verdict);
+  if (is_new) options_.on_verdict(verdict);
 }
 
 void SimMaster::Perform(const std::vector<JobEffects>& all) {
@@ -174,6 +178,8 @@ void SimMaster::Perform(const std::vector<JobEffects>& all) {
       } else if (const auto* close = std::get_if<CloseStreamTo>(&effect)) {
         open_.erase(close->stream);
         network_.Close(close->stream);
+      } else if (const auto* decided = std::get_if<Decided>(&effect)) {
+        options_.on_decision(decided->reason);
       }
     }
   }

@@ -19,9 +19,13 @@ namespace muster::sim {
 // rendezvous/master_loop.cc does. Checked after every step.
 class SimMaster : public MasterEnd {
  public:
-  // `on_verdict` is told every verdict that is sent.
-  SimMaster(SimWorld& world, SimNetwork& network, std::string job_id,
-            std::function<void(const Verdict&)> on_verdict);
+  struct Options {
+    std::string job_id;
+    std::function<void(const Verdict&)> on_verdict;  // the first time that each is sent
+    std::function<void(const Reason&)> on_decision;
+  };
+
+  SimMaster(SimWorld& world, SimNetwork& network, Options options);
 
   void Start();  // without memory of an earlier life
   void Kill();
@@ -60,8 +64,7 @@ class SimMaster : public MasterEnd {
 
   SimWorld& world_;
   SimNetwork& network_;
-  std::string job_id_;
-  std::function<void(const Verdict&)> on_verdict_;
+  Options options_;
   std::unique_ptr<JobRegistry> registry_;
   std::set<StreamId> open_;
   std::vector<std::function<void()>> idle_callbacks_;
@@ -69,6 +72,7 @@ class SimMaster : public MasterEnd {
   bool is_frozen_ = false;
   std::deque<Incoming> inbox_;  // while frozen, and until it has caught up
   Time wake_ = kNever;
+  Time judge_at_ = kNever;  // kNever: no deadline has come
   uint64_t timer_ = 0;
   uint64_t freezes_ = 0;
   uint64_t lives_ = 0;

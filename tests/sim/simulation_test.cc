@@ -44,9 +44,16 @@ TEST(Simulation, ATraceChangesNothing) {
   }
 }
 
-// Seeds that found something: named after it, kept for ever.
+// Seeds that found something, named after what they found. A change of the scenarios or of what the
+// machines send gives a seed another story, so each finding also has a test or a transcript of its
+// own; the seeds cost nothing and stay.
 
 TEST(Simulation, Seed14592_ANodeWithoutAWardenWasTakenIntoTheNextGeneration) { ExpectKept(14592); }
+TEST(Simulation, Seed10013_TheEchoOfALostWardenWasCharged) { ExpectKept(10013); }
+TEST(Simulation, Seed807_AnAbandonedJobClosedBesideItsWorkers) { ExpectKept(807); }
+TEST(Simulation, Seed19094_AnAbandonedJobBrokeStrictFencing) { ExpectKept(19094); }
+TEST(Simulation, Seed61447_TheMemberThatARecoveringMasterMissedWasForgotten) { ExpectKept(61447); }
+TEST(Simulation, Seed125_AMasterThatWokeAtADeadlineDidNotListenFirst) { ExpectKept(125); }
 
 }  // namespace
 }  // namespace muster::sim
