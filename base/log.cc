@@ -6,10 +6,12 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/one_line.h"
@@ -80,7 +82,8 @@ class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> 
 };
 
 struct Logger {
-  LogLevel level = LogLevel::kWarning;
+  std::atomic<LogLevel> level = LogLevel::kWarning;
+  std::mutex mutex;  // the rest of the members, and one line at a time
   int fd = 2;
   std::unique_ptr<spdlog::logger> log;  // made for the first line: most runs write none
 };
@@ -107,9 +110,10 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
 }  // namespace
 
 void Log(LogLevel level, std::string_view text) {
-  Logger& logger = TheLogger();
   if (!LogEnabled(level)) return;
+  Logger& logger = TheLogger();
   try {
+    const std::lock_guard lock(logger.mutex);
     if (logger.log == nullptr) {
       logger.log =
           std::make_unique<spdlog::logger>("muster", std::make_shared<StderrSink>(logger.fd));
@@ -126,8 +130,10 @@ void SetLogLevel(LogLevel level) { TheLogger().level = level; }
 bool LogEnabled(LogLevel level) { return level >= TheLogger().level; }
 
 void SetLogFd(int fd) {
-  TheLogger().fd = fd;
-  TheLogger().log.reset();
+  Logger& logger = TheLogger();
+  const std::lock_guard lock(logger.mutex);
+  logger.fd = fd;
+  logger.log.reset();
 }
 
 }  // namespace muster

@@ -14,7 +14,7 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 // line. Never throws. A stderr that takes nothing (a full pipe) delays the caller by
 // kLogPatienceMilliseconds at most, then the line is dropped; as long as the pipe stays full, later
 // lines are dropped at once, and the next one that gets through is preceded by a count of the lost.
-// A closed stderr drops all. Not thread-safe: for the thread of the event loop.
+// A closed stderr drops all. Any thread may call.
 void Log(LogLevel level, std::string_view text);
 
 inline constexpr int kLogPatienceMilliseconds = 100;

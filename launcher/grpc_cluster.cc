@@ -44,6 +44,19 @@ std::unique_ptr<RendezvousClient> MakeClient(const AgentOptions& options) {
   cluster.endpoint = {options.endpoint_host, options.endpoint_port};
   cluster.is_host = IsHost(options.host_master);
   cluster.seed = RandomSeed();
+  cluster.on_decision = [](const std::string& job_id, const Reason& reason) {
+    if (LogEnabled(LogLevel::kInfo)) {
+      Log(LogLevel::kInfo, absl::StrCat("master of job ", job_id, ": ", Sentence(reason)));
+    }
+  };
+  cluster.on_hosting = [](const std::string& address) {
+    const absl::StatusOr<HostPort> endpoint = ParseHostPort(address, 0);
+    const bool is_open = !endpoint.ok() || !IsLoopbackHost(endpoint->host);
+    Log(is_open ? LogLevel::kWarning : LogLevel::kInfo,
+        absl::StrCat(
+            "the master listens on ", address,
+            is_open ? " and asks nobody who they are: keep the port inside the cluster" : ""));
+  };
   return MakeClusterRendezvous(std::move(cluster));
 }
 

@@ -96,7 +96,8 @@ class TwoNodes(Nodes):
         self.end(a)
 
     def test_other_settings_are_refused_with_the_difference(self):
-        a = self.node("a")
+        a = self.node("a", options=["--log-level", "info"])
+        a.wait_line(r"1 of 2")
         b = self.node("b", options=["--max-restarts", 3])
         self.assertEqual(b.wait(), 78)
         self.assertRegex(b.text("err"), r"max_restarts is 0 .* and 3 ")
