@@ -29,8 +29,9 @@ def bazel_test(patterns, *options):
     """Runs `bazel test` and returns the Tally of its test cases."""
     with tempfile.TemporaryDirectory(prefix="muster-test-") as folder:
         events = Path(folder) / "events.json"
-        command = [ROOT / "tools/bazel", "test", "--keep_going", "--noshow_progress", "--test_summary=terse",
-                   "--show_result=0", "--ui_event_filters=-info", f"--build_event_json_file={events}", *options, "--", *patterns]
+        command = [ROOT / "tools/bazel", "test", "--keep_going", "--curses=no", "--show_progress_rate_limit=60",
+                   "--test_summary=terse", "--show_result=0", "--ui_event_filters=-info",
+                   f"--build_event_json_file={events}", *options, "--", *patterns]
         exit_code = subprocess.run(command, cwd=ROOT, stderr=subprocess.STDOUT, check=False).returncode
         lines = events.read_text(encoding="utf-8").splitlines() if events.exists() else []
         return bazel_results.read_events(lines, exit_code, skipped_is_failure=libtorch_is_there())
