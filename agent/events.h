@@ -13,8 +13,7 @@
 
 namespace muster {
 
-// ── Events
-// ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Events ──────────────────────────────────────────────────────────────────────────────────────
 
 // The node is ready to join. Comes first, once.
 struct Begin {};
@@ -87,8 +86,7 @@ using SupervisorEvent = std::variant<Begin, PortReserved, FromMaster, MasterLost
                                      WorkerSpawned, SpawnFailed, WorkerExited, TreeEmptied,
                                      WorkerSaid, SignalReceived, WardenLost, TimeCame>;
 
-// ── Effects, to be performed in order
-// ────────────────────────────────────────────────────────────────────────────────
+// ── Effects, to be performed in order ───────────────────────────────────────────────────────────
 
 struct ReservePort {};  // answered by PortReserved
 struct OpenStream {};   // to the master

@@ -14,8 +14,7 @@
 
 namespace muster {
 
-// ── Agent → warden
-// ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Agent → warden ──────────────────────────────────────────────────────────────────────────────
 
 // Start a process in a session of its own. `fd_count` descriptors travel with the frame
 // (SCM_RIGHTS) and become the descriptors 3 - fd_count ... 2 of the process: 2 = stdout and stderr
@@ -46,8 +45,7 @@ struct LastWillRequest {
 
 using WardenRequest = std::variant<SpawnRequest, SignalRequest, LastWillRequest>;
 
-// ── Warden → agent
-// ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Warden → agent ──────────────────────────────────────────────────────────────────────────────
 
 struct StartedAnswer {
   uint32_t id = 0;
@@ -77,8 +75,7 @@ struct EmptyAnswer {
 
 using WardenAnswer = std::variant<StartedAnswer, NotStartedAnswer, ExitedAnswer, EmptyAnswer>;
 
-// ── Bytes
-// ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Bytes ───────────────────────────────────────────────────────────────────────────────────────
 
 inline constexpr size_t kFrameHeader = sizeof(uint32_t);
 inline constexpr size_t kFrameMax = 64u << 20;  // far above ARG_MAX: what is larger is not ours

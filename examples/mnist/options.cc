@@ -11,10 +11,11 @@ const char kHelp[] =
     R"(usage: mnist --data DIR [OPTION…]
        muster run --nproc-per-node 2 mnist --data DIR [OPTION…]
 
-Trains a 784-128-10 network on MNIST, Fashion-MNIST or any IDX files of 28x28 pictures, on one process or many.
+Trains a 784-128-10 network on MNIST, Fashion-MNIST or any IDX files of 28x28 pictures, on one
+process or many.
 
-  --data DIR              folder with train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
-                          t10k-labels-idx1-ubyte, each plain or .gz
+  --data DIR              folder with train-images-idx3-ubyte, train-labels-idx1-ubyte,
+                          t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each plain or .gz
   --epochs N              default 5
   --batch-size N          pictures per rank and step, default 64
   --lr X                  learning rate, default 0.01 (momentum is 0.9)
@@ -23,9 +24,10 @@ Trains a 784-128-10 network on MNIST, Fashion-MNIST or any IDX files of 28x28 pi
   --save-model FILE       the trained network, as torch::save writes it
   --seed N                of the first parameters and of the order of the data, default 1
 
-Exit codes: 0 trained and all three answers ok; 1 an answer is not ok; 2 usage; 65 a data file or checkpoint is damaged;
-66 data is missing; 69 the backend cannot run here; 70 any other error; 74 a file cannot be written; 75 another worker was
-lost, or this one is of a past generation; 78 the launcher's environment is incomplete.
+Exit codes: 0 trained and all three answers ok; 1 an answer is not ok; 2 usage; 65 a data file or
+checkpoint is damaged; 66 data is missing; 69 the backend cannot run here; 70 any other error; 74 a
+file cannot be written; 75 another worker was lost, or this one is of a past generation; 78 the
+launcher's environment is incomplete.
 )";
 
 namespace {

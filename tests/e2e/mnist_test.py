@@ -134,4 +134,3 @@ class TwoNodes(Mnist):
             ip("link", "set", "lo", "up", netns=name)
         prefixes = [("ip", "netns", "exec", name) for name in names]
         self.kill_and_restart_agent("namespaces", "10.77.0.1:29400", prefixes)
-

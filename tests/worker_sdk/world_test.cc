@@ -204,8 +204,7 @@ TEST(World, ACpuTrainerLoadsNoCudaLibraryButTheTwoThatLibtorchCpuNames) {
   }));
 }
 
-// ── State
-// ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── State ───────────────────────────────────────────────────────────────────────────────────────
 
 class StateTest : public testing::Test {
  protected:
