@@ -117,6 +117,8 @@ Result Cluster::Run() {
   result.generations = last_port_ - 20000;
   result.exit_code = verdict_ ? verdict_->exit_code : -1;
   result.duration = world_.queue.now() - Time(1h);
+  result.patience_used =
+      std::chrono::duration<double>(world_.queue.now() - world_.faults_end) / scenario_.patience();
   return result;
 }
 

@@ -19,8 +19,9 @@ struct Result {
   uint64_t actions = 0;
   int faults = 0;
   int64_t generations = 0;
-  int exit_code = -1;   // of the verdict; -1: there was none
-  Duration duration{};  // simulated
+  int exit_code = -1;        // of the verdict; -1: there was none
+  Duration duration{};       // simulated
+  double patience_used = 0;  // share of what it may take to end after the last fault
 };
 
 // One job on a simulated cluster: the machines of the product, everything else made up.

@@ -50,7 +50,6 @@ FaultKind Faults::Draw() {
 void Faults::Strike(FaultKind kind) {
   ++world_.faults;
   const int node = static_cast<int>(world_.random.Between(0, scenario_.nodes() - 1));
-  SimAgent* const agent = nodes_[node]->agent();
   world_.Trace("fault", std::string(FaultName(kind)) + " (" + nodes_[node]->id() + ")");
   switch (kind) {
     case FaultKind::kWorkerFails:
@@ -83,12 +82,21 @@ void Faults::Strike(FaultKind kind) {
       FreezeMaster();
       break;
     case FaultKind::kNodeLeaves:
-      if (agent != nullptr) agent->Signal(world_.random.Chance(0.8) ? SIGTERM : SIGINT);
+      SignalNode(node);
       break;
     case FaultKind::kWardenDies:
       nodes_[node]->KillWarden();
       break;
   }
+}
+
+// Twice for a scheduler that signals the process and the group, or for somebody who is impatient.
+void Faults::SignalNode(int node) {
+  SimAgent* const agent = nodes_[node]->agent();
+  if (agent == nullptr) return;
+  agent->Signal(world_.random.Chance(0.8) ? SIGTERM : SIGINT);
+  if (!world_.random.Chance(0.3)) return;
+  world_.queue.After(world_.random.Between(0s, 3s), [agent] { agent->Signal(SIGTERM); });
 }
 
 void Faults::Partition(int node) {

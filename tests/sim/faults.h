@@ -31,6 +31,7 @@ class Faults {
   void Next();
   void Strike(FaultKind kind);
   FaultKind Draw();
+  void SignalNode(int node);
   void Partition(int node);
   void FreezeAgent(int node);
   void KillMaster();

@@ -136,7 +136,7 @@ void SimWarden::Signal(int signal, bool whole_tree) {
     if (whole_tree) is_killing_ = signal == SIGKILL;
     if (signal == SIGKILL) {
       Kill();
-    } else {
+    } else if (signal != SIGSTOP && signal != SIGCONT) {
       Terminate(signal, whole_tree);
     }
   });

@@ -1,11 +1,13 @@
 // Runs simulations of a whole job from their seeds; see docs/TESTING.md.
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "tests/sim/cluster.h"
 #include "tests/sim/sim_text.h"
@@ -51,8 +53,10 @@ struct Summary {
   int64_t generations = 0;
   Duration duration{};
   std::map<int, int> exit_codes;
+  std::pair<double, uint64_t> slowest;
 
-  void Add(const Result& result) {
+  void Add(uint64_t seed, const Result& result) {
+    slowest = std::max(slowest, {result.patience_used, seed});
     failed += result.violation.empty() ? 0 : 1;
     actions += result.actions;
     faults += result.faults;
@@ -67,6 +71,8 @@ struct Summary {
            " simulated hours; exit codes (jobs):",
            actions, faults, generations, static_cast<int64_t>(hours));
     for (const auto& [code, jobs] : exit_codes) printf(" %d (%d)", code, jobs);
+    printf("\nslowest end: seed %" PRIu64 ", %.0f%% of the time it may take", slowest.second,
+           slowest.first * 100);
     printf("\n%" PRIu64 " seeds from %" PRIu64 ", %" PRIu64 " failed\n", options.seeds,
            options.seed, failed);
   }
@@ -81,7 +87,7 @@ int Run(const Options& options) {
       printf("%s\n", result.scenario.c_str());
       for (const std::string& line : result.trace) printf("%s\n", line.c_str());
     }
-    summary.Add(result);
+    summary.Add(seed, result);
     if (!result.violation.empty()) {
       printf("SEED %" PRIu64 "\n%s\n", seed, Report(seed, result).c_str());
       fflush(stdout);
