@@ -51,6 +51,12 @@ void LocalRendezvous::Open() { stream_ = ++last_stream_; }
 
 void LocalRendezvous::Send(AgentMessage message) {
   if (stream_ == 0) return;
+  if (auto* hello = std::get_if<Hello>(&message)) {
+    // Agent and master live and die together, so the agent sends no heartbeats and its silence
+    // means nothing.
+    hello->settings.keep_alive_interval = kLongestTimeout;
+    hello->settings.keep_alive_max_attempt = 1;
+  }
   Step(MessageArrived{stream_, std::move(message), ""});
 }
 

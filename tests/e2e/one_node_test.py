@@ -111,6 +111,11 @@ class OneNode(Case):
         self.assertEqual(code, 0)
         self.assert_nothing_left(job)
 
+    def test_workers_that_are_busy_for_longer_than_the_lease_are_left_alone(self):
+        job, code = self.run_job("--rdzv-conf", "keep_alive_interval=1,keep_alive_max_attempt=1", "--no-python", "bash", "-c",
+                                 "echo generation $MUSTER_GENERATION; read -t 2 < <(sleep 3); exit 0")
+        self.assertEqual((code, job.text("out")), (0, "generation 1"))
+
     def test_steps_and_readiness_are_heard(self):
         job, code = self.run_job("--nproc-per-node", 2, "--log-level", "debug", FLAKY, "--steps", 3)
         self.assertEqual(code, 0)

@@ -64,6 +64,16 @@ class LocalRendezvousTest : public testing::Test {
   LocalRendezvous rendezvous_;
 };
 
+TEST_F(LocalRendezvousTest, AJobThatSaysNothingForAYearGoesOn) {
+  rendezvous_.Open();
+  rendezvous_.Send(OneNode());
+  ReceiveMessage<Assignment>();
+  now_ += 8760h;
+  EXPECT_FALSE(rendezvous_.Receive());
+  EXPECT_EQ(rendezvous_.machine().phase(), RoundPhase::kRunning);
+  EXPECT_EQ(rendezvous_.machine().generation(), 1);
+}
+
 TEST_F(LocalRendezvousTest, OneNodeStartsAtOnceOnTheLoopbackAddress) {
   EXPECT_FALSE(IsReadable());
   rendezvous_.Open();
