@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/descriptor_need.h"
 #include "agent/generation_shell.h"
 #include "agent/node_report.h"
 #include "agent/port_reservation.h"
@@ -93,8 +95,9 @@ class AgentLoop {
         host_(
             loop_, std::move(warden), [this](const WardenAnswer& a) { generation_.Answered(a); },
             [this] { Dispatch(WardenLost{}); }),
-        signals_(loop_, options.signals_to_handle, options.signals_to_forward,
-                 [this](const SignalReceived& s) { Dispatch(s); }),
+        signals_(
+            loop_, options.signals_to_handle, options.signals_to_forward,
+            [this](const SignalReceived& s) { Dispatch(s); }, [this] { Dispatch(SuspendAsked{}); }),
         generation_(loop_, options, EnvMapFrom(environ), host_,
                     [this](SupervisorEvent e) { Dispatch(std::move(e)); }),
         report_(options, generation_),
@@ -175,6 +178,7 @@ class AgentLoop {
 
   void Perform(const SignalTree& effect) { host_.Signal({effect.signal, true}); }
   void Perform(const SignalWorkers& effect) { host_.Signal({effect.signal, false}); }
+  void Perform(const Suspend&) { SignalSource::Suspend(); }
   void Perform(const TellWorkers& effect) { generation_.Tell(effect.text); }
 
   void Perform(const CloseGeneration&) {
@@ -224,6 +228,12 @@ class AgentLoop {
 
 int RunAgent(const AgentOptions& options, const RendezvousFactory& factory) {
   EnsureStandardDescriptors();
+  rlimit descriptors{};
+  getrlimit(RLIMIT_NOFILE, &descriptors);
+  if (const absl::Status s = CheckDescriptorLimit(options, descriptors.rlim_max); !s.ok()) {
+    Log(LogLevel::kError, std::string(s.message()));
+    return kExitNoProcess;
+  }
   WardenOptions warden_options{options.orphan_grace, {}};
   if (options.node_lock_fd >= 0) warden_options.keep_fds.push_back(options.node_lock_fd);
   absl::StatusOr<WardenProcess> warden = ForkWarden(warden_options);

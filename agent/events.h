@@ -76,15 +76,19 @@ struct SignalReceived {
   bool forward_only = false;
 };
 
+// Ctrl-Z, or SIGTSTP from somebody else, to the launcher.
+struct SuspendAsked {};
+
 // The warden died; the kernel has killed its workers and the shell has swept the rest.
 struct WardenLost {};
 
 // The moment that NextDeadline() named.
 struct TimeCame {};
 
-using SupervisorEvent = std::variant<Begin, PortReserved, FromMaster, MasterLost, RendezvousDone,
-                                     WorkerSpawned, SpawnFailed, WorkerExited, TreeEmptied,
-                                     WorkerSaid, SignalReceived, WardenLost, TimeCame>;
+using SupervisorEvent =
+    std::variant<Begin, PortReserved, FromMaster, MasterLost, RendezvousDone, WorkerSpawned,
+                 SpawnFailed, WorkerExited, TreeEmptied, WorkerSaid, SignalReceived, SuspendAsked,
+                 WardenLost, TimeCame>;
 
 // ── Effects, to be performed in order ───────────────────────────────────────────────────────────
 
@@ -111,6 +115,10 @@ struct SignalWorkers {
   int signal = 0;
 };
 
+// Stop this process, as SIGTSTP does by itself. Performed when it has been continued; the kernel
+// does not stop what no shell could continue.
+struct Suspend {};
+
 // One datagram to each worker that is connected to its socket.
 struct TellWorkers {
   std::string text;
@@ -134,7 +142,7 @@ struct End {
 
 using SupervisorEffect =
     std::variant<ReservePort, OpenStream, SendToMaster, FinishRendezvous, StartWorkers, SignalTree,
-                 SignalWorkers, TellWorkers, CloseGeneration, Note, End>;
+                 SignalWorkers, Suspend, TellWorkers, CloseGeneration, Note, End>;
 using SupervisorEffects = std::vector<SupervisorEffect>;
 
 }  // namespace muster

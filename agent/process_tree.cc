@@ -2,19 +2,28 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <string>
 
+#include "base/event_loop.h"
 #include "base/unique_fd.h"
 
 namespace muster {
 namespace {
+
+constexpr int kStopRounds = 20;
 
 struct Process {
   int pid;
@@ -86,6 +95,18 @@ void SignalOne(const Process& process, int self, int signal) {
   if (AsksToEnd(signal)) syscall(SYS_pidfd_send_signal, pidfd.get(), SIGCONT, nullptr, 0);
 }
 
+void WaitForAnEnd(const std::vector<Process>& processes, Time deadline) {
+  std::vector<UniqueFd> pidfds;
+  std::vector<pollfd> waits;
+  for (const Process& process : processes) {
+    pidfds.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+    waits.push_back({pidfds.back().get(), POLLIN, 0});
+  }
+  const Duration left = std::max(deadline - EventLoop::Now(), Duration::zero());
+  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left);
+  poll(waits.data(), waits.size(), static_cast<int>(rounded.count()));
+}
+
 }  // namespace
 
 std::vector<int> Descendants() {
@@ -96,7 +117,47 @@ std::vector<int> Descendants() {
 
 void SignalDescendants(int signal) {
   const int self = getpid();
-  for (const Process& process : Tree()) SignalOne(process, self, signal);
+  std::set<int> known;
+  // What was forked between the listing and the signal is in the next listing; only what forks
+  // without end could be in all of them.
+  for (int round = 0; round < (signal == SIGSTOP ? kStopRounds : 1); ++round) {
+    bool is_news = false;
+    for (const Process& process : Tree()) {
+      if (!known.insert(process.pid).second) continue;
+      is_news = true;
+      SignalOne(process, self, signal);
+    }
+    if (!is_news) return;
+  }
+}
+
+std::vector<int> EndDescendants(int signal, Duration patience) {
+  const int self = getpid();
+  const Time deadline = EventLoop::Now() + patience;
+  while (true) {
+    SignalDescendants(signal);
+    int pid = 0;
+    while ((pid = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    if (pid < 0 && errno == ECHILD) return {};
+    if (EventLoop::Now() >= deadline) return Descendants();
+    // Our own children only: what has another parent comes to us or is reaped when that one ends.
+    std::vector<Process> children;
+    AppendChildren(self, children);
+    WaitForAnEnd(children, deadline);
+  }
+}
+
+std::string ProcessText(int pid) {
+  const std::string folder = "/proc/" + std::to_string(pid);
+  std::string name = ReadAll(folder + "/comm");
+  name = name.substr(0, name.find('\n'));
+  const std::string place = ReadAll(folder + "/wchan");
+  std::string text = "pid " + std::to_string(pid);
+  if (!name.empty()) text += " (" + name + ")";
+  // "0": it runs, or we may not know.
+  if (!place.empty() && place != "0") text += " in " + place;
+  return text;
 }
 
 }  // namespace muster

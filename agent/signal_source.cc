@@ -21,8 +21,9 @@ bool IsIgnored(int signal) {
 
 SignalSource::SignalSource(EventLoop& loop, const std::vector<int>& handled,
                            const std::vector<int>& forwarded,
-                           std::function<void(SignalReceived)> on_signal)
-    : forwarded_(forwarded), on_signal_(std::move(on_signal)) {
+                           std::function<void(SignalReceived)> on_signal,
+                           std::function<void()> on_suspend)
+    : forwarded_(forwarded), on_signal_(std::move(on_signal)), on_suspend_(std::move(on_suspend)) {
   sigset_t wanted;
   sigemptyset(&wanted);
   for (int signal : handled) {
@@ -31,6 +32,8 @@ SignalSource::SignalSource(EventLoop& loop, const std::vector<int>& handled,
   for (int signal : forwarded) {
     if (!IsIgnored(signal)) sigaddset(&wanted, signal);
   }
+  suspends_ = sigismember(&wanted, SIGTSTP) == 0 && !IsIgnored(SIGTSTP);
+  if (suspends_) sigaddset(&wanted, SIGTSTP);
   sigprocmask(SIG_BLOCK, &wanted, nullptr);
   fd_.reset(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   loop.Watch(fd_.get(), EPOLLIN, [this](uint32_t) { Read(); });
@@ -40,9 +43,22 @@ void SignalSource::Read() {
   signalfd_siginfo info;
   while (read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
     const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGTSTP && suspends_) {
+      on_suspend_();
+      continue;
+    }
     const bool forward_only = std::count(forwarded_.begin(), forwarded_.end(), signal) > 0;
     on_signal_(SignalReceived{signal, static_cast<int>(info.ssi_pid), forward_only});
   }
+}
+
+void SignalSource::Suspend() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  raise(SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // here it stops, with all its threads
+  sigprocmask(SIG_BLOCK, &stop, nullptr);
 }
 
 }  // namespace muster

@@ -48,6 +48,7 @@ int Become(const Child& child) {
   for (size_t i = 0; i < child.fd_count; ++i) {
     if (dup2(child.fds[i].get(), static_cast<int>(3 - child.fd_count + i)) < 0) return errno;
   }
+  setrlimit(RLIMIT_NOFILE, &child.signals->descriptors);
   for (int signal : child.signals->ignored_by_warden) {
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
@@ -84,6 +85,14 @@ SignalState SignalState::TakeAndIgnore(const std::vector<int>& signals) {
     if (before.sa_handler != SIG_IGN) state.ignored_by_warden.push_back(signal);
   }
   return state;
+}
+
+rlimit RaiseDescriptorLimit() {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit raised{before.rlim_max, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &raised);
+  return before;
 }
 
 SpawnResult SpawnWorker(const std::vector<std::string>& argv, const std::vector<std::string>& env,

@@ -1,6 +1,8 @@
 #ifndef MUSTER_AGENT_SPAWN_H_
 #define MUSTER_AGENT_SPAWN_H_
 
+#include <sys/resource.h>
+
 #include <csignal>
 #include <string>
 #include <vector>
@@ -9,13 +11,14 @@
 
 namespace muster {
 
-// What a worker starts from, taken before the warden changes its own: signal mask, and which of the
-// signals that the warden ignores were ignored already (nohup).
+// What a worker starts from, taken before the warden changes its own: signal mask, which of the
+// signals that the warden ignores were ignored already (nohup), and the limit of descriptors.
 struct SignalState {
   sigset_t mask;
   std::vector<int> ignored_by_warden;  // to be set back to their default in a worker
+  rlimit descriptors;                  // RLIMIT_NOFILE
 
-  // Ignores `signals` in the calling process. The mask is the caller's to fill in.
+  // Ignores `signals` in the calling process. Mask and limit are the caller's to fill in.
   static SignalState TakeAndIgnore(const std::vector<int>& signals);
 };
 
@@ -24,6 +27,11 @@ struct SpawnResult {
   int error = 0;        // errno
   bool forked = false;  // the process existed and could not execute the program
 };
+
+// Raises the limit of open descriptors to what the kernel allows (a node of many workers needs more
+// than a shell's usual 1024) and returns the one before, which is for the workers: select() is
+// unsafe with more.
+rlimit RaiseDescriptorLimit();
 
 // Starts argv[0] in a session of its own that dies with the calling thread (PR_SET_PDEATHSIG), with
 // `env` replacing variables of our environment, and `fds` as its descriptors 3 - fds.size() ... 2.

@@ -62,6 +62,16 @@ void SupervisorMachine::On(const SignalReceived& event) {
   }
 }
 
+void SupervisorMachine::On(const SuspendAsked&) {
+  // A stop under way has its deadlines; it ends within its grace, and the prompt is back then.
+  if (phase_ == SupervisorPhase::kStopping) return;
+  // The workers lead sessions of their own: a terminal's SIGTSTP would not reach them, and the
+  // kernel ignores it where no shell is the parent.
+  if (phase_ == SupervisorPhase::kRunning) Do(SignalTree{SIGSTOP});
+  Do(Suspend{});
+  if (phase_ == SupervisorPhase::kRunning) Do(SignalTree{SIGCONT});
+}
+
 void SupervisorMachine::Leave(const SignalReceived& event) {
   const std::string who =
       event.sender_pid > 0 ? " from pid " + std::to_string(event.sender_pid) : "";

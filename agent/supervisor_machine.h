@@ -87,6 +87,7 @@ class SupervisorMachine {
   void On(const TreeEmptied&);
   void On(const WorkerSaid& event);
   void On(const SignalReceived& event);
+  void On(const SuspendAsked&);
   void On(const WardenLost&);
   void On(const TimeCame&);
 

@@ -195,15 +195,16 @@ void CloseAllBut(std::vector<int> keep) {
   if (fd > 2) close(fd);
 }
 
-// All signals are blocked; `mask` is what was in force before.
-[[noreturn]] void BecomeWarden(UniqueFd socket, const WardenOptions& options,
-                               const sigset_t& mask) {
+// All signals are blocked; `mask` and `descriptors` are what was in force before.
+[[noreturn]] void BecomeWarden(UniqueFd socket, const WardenOptions& options, const sigset_t& mask,
+                               const rlimit& descriptors) {
   setsid();
   prctl(PR_SET_NAME, "muster-warden");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   SignalState signals = SignalState::TakeAndIgnore(
       {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU});
   signals.mask = mask;
+  signals.descriptors = descriptors;
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
@@ -235,10 +236,11 @@ absl::StatusOr<WardenProcess> ForkWarden(const WardenOptions& options) {
   sigset_t mask;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &mask);
+  const rlimit descriptors = RaiseDescriptorLimit();
   const int pid = fork();
   if (pid == 0) {
     ours.reset();
-    BecomeWarden(std::move(theirs), options, mask);
+    BecomeWarden(std::move(theirs), options, mask, descriptors);
   }
   const int error = errno;
   sigprocmask(SIG_SETMASK, &mask, nullptr);

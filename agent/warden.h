@@ -25,8 +25,9 @@ struct WardenProcess {
 };
 
 // Forks the warden. Only before the process has a second thread; the caller becomes a child
-// subreaper, so that it inherits what the warden leaves should it die, and no longer ignores
-// SIGCHLD. Errors: the operation and errno text (no process or descriptor to be had).
+// subreaper, so that it inherits what the warden leaves should it die, no longer ignores
+// SIGCHLD, and may open as many descriptors as the kernel allows (workers get the limit of before).
+// Errors: the operation and errno text (no process or descriptor to be had).
 absl::StatusOr<WardenProcess> ForkWarden(const WardenOptions& options);
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -25,8 +26,12 @@ WardenChannel::WardenChannel(UniqueFd socket) : socket_(std::move(socket)) {}
 int WardenChannel::Send(std::string frame, const std::vector<int>& fds) {
   Outgoing out{std::move(frame), 0, {}};
   for (int fd : fds) {
-    out.fds.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, 3));
-    if (!out.fds.back().valid()) return errno;
+    if (fd > STDERR_FILENO) {
+      out.owned.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+      fd = out.owned.back().get();
+      if (fd < 0) return errno;
+    }
+    out.fds.push_back(fd);
   }
   outbox_.push_back(std::move(out));
   Flush();
@@ -55,8 +60,7 @@ bool WardenChannel::SendSome(Outgoing& out) {
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(size);
     for (size_t i = 0; i < out.fds.size(); ++i) {
-      const int fd = out.fds[i].get();
-      memcpy(CMSG_DATA(header) + i * sizeof(int), &fd, sizeof(fd));
+      memcpy(CMSG_DATA(header) + i * sizeof(int), &out.fds[i], sizeof(int));
     }
   }
   ssize_t sent = 0;

@@ -21,8 +21,8 @@ class WardenChannel {
   int fd() const { return socket_.get(); }
 
   // Queues a frame and sends what the socket takes. `fds` go with it; they stay the caller's
-  // (duplicates are queued). Returns 0, or the errno with which one of them could not be duplicated
-  // (EMFILE, EBADF): then nothing is sent.
+  // (duplicates are queued, but of 0 to 2, which must stay open). Returns 0, or the errno with
+  // which one of them could not be duplicated (EMFILE, EBADF): then nothing is sent.
   int Send(std::string frame, const std::vector<int>& fds = {});
 
   // Sends more of what is queued. Call when the socket is writable and wants_write(), and whenever
@@ -45,7 +45,8 @@ class WardenChannel {
   struct Outgoing {
     std::string bytes;
     size_t sent = 0;
-    std::vector<UniqueFd> fds;
+    std::vector<int> fds;
+    std::vector<UniqueFd> owned = {};  // those of `fds` that are duplicates
   };
 
   bool is_sane() const;

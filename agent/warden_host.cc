@@ -5,11 +5,27 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "agent/process_tree.h"
+#include "base/log.h"
 
 namespace muster {
+namespace {
+
+// As the supervisor machine's: how long SIGKILL may take to show.
+constexpr Duration kKillPatience = std::chrono::seconds(10);
+
+void NameWhatHangs(const std::vector<int>& pids) {
+  for (int pid : pids) {
+    Log(LogLevel::kError, absl::StrCat("SIGKILL does not end ", ProcessText(pid),
+                                       ": it hangs in the kernel and stays behind"));
+  }
+}
+
+}  // namespace
 
 WardenHost::WardenHost(EventLoop& loop, WardenProcess warden,
                        std::function<void(const WardenAnswer&)> on_answer,
@@ -28,6 +44,8 @@ WardenHost::~WardenHost() {
   channel_ = WardenChannel(UniqueFd());
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  // The warden has sent SIGKILL and waited; what it had to leave has come to us.
+  if (waitpid(-1, nullptr, WNOHANG) == 0) NameWhatHangs(Descendants());
 }
 
 void WardenHost::Watch() {
@@ -74,12 +92,7 @@ void WardenHost::OnReady() {
 
 void WardenHost::SweepAfterWarden() {
   kill(pid_, SIGKILL);  // it may only have closed its socket
-  while (true) {
-    SignalDescendants(SIGKILL);
-    // Blocks only on what has been sent SIGKILL; each death may bring an orphan to be killed in the
-    // next round.
-    if (waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
-  }
+  NameWhatHangs(EndDescendants(SIGKILL, kKillPatience));
 }
 
 }  // namespace muster

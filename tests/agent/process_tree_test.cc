@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
 
@@ -121,6 +124,32 @@ TEST(ProcessTree, AStoppedProcessStaysStoppedUnderOtherSignals) {
   ASSERT_EQ(waitpid(pid, &status, WUNTRACED), pid);
   SignalDescendants(SIGUSR1);
   EXPECT_EQ(waitpid(pid, &status, WCONTINUED | WNOHANG), 0);
+}
+
+TEST(ProcessTree, AStopReachesWhatIsForkedMeanwhile) {
+  Family family;
+  family.Fork([&] { family.Fork(); });
+  const std::array<int, 2> said = {family.NextPid(), family.NextPid()};
+  SignalDescendants(SIGSTOP);
+  int status = 0;
+  const int child = Descendants().front();
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  EXPECT_TRUE(WIFSTOPPED(status));
+  SignalDescendants(SIGCONT);
+  EXPECT_EQ(waitpid(child, &status, WCONTINUED), child);
+  EXPECT_TRUE(Contains(Descendants(), said[0]) && Contains(Descendants(), said[1]));
+}
+
+TEST(ProcessTree, WhatDoesNotEndIsGivenUpAndNamed) {
+  Family family;
+  family.Fork([] { prctl(PR_SET_NAME, "hanging"); });
+  const int pid = family.NextPid();
+  // What hangs in the kernel is as deaf to SIGKILL as this one is to a signal without an action.
+  EXPECT_EQ(EndDescendants(SIGCONT, std::chrono::milliseconds(20)), std::vector<int>{pid});
+  const std::string text = ProcessText(pid);
+  EXPECT_EQ(text.find("pid " + std::to_string(pid) + " (hanging)"), 0u) << text;
+  EXPECT_TRUE(EndDescendants(SIGKILL, std::chrono::seconds(30)).empty());
+  EXPECT_EQ(ProcessText(pid), "pid " + std::to_string(pid)) << "it is gone";
 }
 
 TEST(ProcessTree, NothingToSignalIsFine) { SignalDescendants(SIGKILL); }

@@ -125,6 +125,7 @@ class World {
     kill_was_sent_ = true;
   }
   void Perform(const SignalWorkers&) { EXPECT_TRUE(is_open_); }
+  void Perform(const Suspend&) {}
   void Perform(const TellWorkers&) { EXPECT_TRUE(is_open_); }
   void Perform(const CloseGeneration&) {
     EXPECT_TRUE(is_open_) << "closed twice";

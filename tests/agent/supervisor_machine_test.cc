@@ -211,6 +211,7 @@ std::vector<Row> SignalRows() {
       {"SignalReceived, again within 1 s", again_after(999ms), Signalled, were_signalled},
       {"SignalReceived, again after 1 s", again_after(1s), Signalled, were_signalled},
       Happened("SignalReceived, to be forwarded", SignalReceived{SIGUSR1, 812, true}),
+      Happened("SuspendAsked", SuspendAsked{}),
       Happened("WardenLost", WardenLost{}),
   };
 }

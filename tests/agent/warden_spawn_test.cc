@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,6 +60,20 @@ TEST_F(WardenSpawn, OwnVariablesReplaceThoseOfTheAgentAndTheOthersStay) {
   Bash(0, "echo $MUSTER_TEST_KEPT $MUSTER_TEST_REPLACED $MUSTER_TEST_NEW; env | grep -c REPLACED",
        output, {"MUSTER_TEST_REPLACED=new=er", "MUSTER_TEST_NEW=1"});
   EXPECT_EQ(output.All(), "kept new=er 1\n1\n");
+}
+
+TEST_F(WardenSpawn, AWorkerHasTheDescriptorLimitThatWasThereBefore) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{std::min<rlim_t>(before.rlim_max, 123), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  Start();
+  Output output;
+  Bash(0, "ulimit -n; ulimit -Hn", output);
+  EXPECT_EQ(output.Line(), std::to_string(low.rlim_cur));
+  rlimit raised{};
+  getrlimit(RLIMIT_NOFILE, &raised);
+  EXPECT_EQ(raised.rlim_cur, before.rlim_max) << "for agent and warden";
 }
 
 TEST_F(WardenSpawn, AWorkerLeadsItsOwnSessionAndIsTheWardensChild) {

@@ -48,6 +48,10 @@ def pids_with(mark):
     return found
 
 
+def deadline():
+    return time.monotonic() + PATIENCE
+
+
 def wait_gone(pids, deadline):
     """Waits until each pid has ended, through pidfds; returns those that have not by `deadline`."""
     left = []

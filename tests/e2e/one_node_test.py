@@ -98,6 +98,16 @@ class OneNode(Case):
         self.assertEqual(job.wait(), 143)
         self.assert_nothing_left(job)
 
+    def test_a_large_node_starts_under_the_usual_descriptor_limit(self):
+        usual = ["bash", "-c", 'ulimit -n 1024; exec "$@"', "usual"]
+        job, code = self.run_job("--nproc-per-node", 512, "--no-python", "/bin/true", prefix=usual)
+        self.assertEqual((code, job.text()), (0, ""))
+
+    def test_workers_get_the_descriptor_limit_that_the_launcher_was_given(self):
+        limited = ["bash", "-c", 'ulimit -Sn 64; exec "$@"', "limited"]
+        job, code = self.run_job("--nproc-per-node", 100, "--no-python", "bash", "-c", "ulimit -Sn", prefix=limited)
+        self.assertEqual((code, job.text("out").splitlines()), (0, ["64"] * 100))
+
     def test_a_forwarded_signal_does_not_end_the_job(self):
         job = self.start("run", "--no-python", "bash", "-c",
                          "trap 'echo usr1; exit 0' USR1; echo up; while :; do read -t 1; done")
@@ -184,6 +194,10 @@ class BadInput(Case):
             file.write(b"\x7fELF....")
             file.flush()
             self.check(["run", file.name], 126, r"not executable|execute permission|cannot be executed")
+
+    def test_too_few_descriptors(self):
+        limited = ["bash", "-c", 'ulimit -n 20; exec "$@"', "limited"]
+        self.check(["run", "--nproc-per-node", 64, HELLO], 71, r"limit of open files is 20 .* need \d+: raise", prefix=limited)
 
     def test_log_dir_is_a_file(self):
         with tempfile.NamedTemporaryFile() as file:

@@ -77,6 +77,7 @@ struct OrderText {
   std::string operator()(const SignalWorkers& e) const {
     return "SignalWorkers " + ShortSignal(e.signal);
   }
+  std::string operator()(const Suspend&) const { return "Suspend"; }
   std::string operator()(const TellWorkers& e) const { return "TellWorkers " + e.text; }
   std::string operator()(const CloseGeneration&) const { return "CloseGeneration"; }
   std::string operator()(const Note& e) const { return "note: " + e.text; }

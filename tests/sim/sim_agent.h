@@ -75,6 +75,7 @@ class SimAgent : public AgentEnd {
   void Perform(const StartWorkers& effect);
   void Perform(const SignalTree& effect);
   void Perform(const SignalWorkers& effect);
+  void Perform(const Suspend&) {}  // nobody asks for it here
   void Perform(const TellWorkers&) {}
   void Perform(const CloseGeneration&);
   void Perform(const Note&) {}

@@ -119,6 +119,7 @@ std::string Text(const SupervisorEvent& event) {
             return "WorkerSaid " + Number(e.local_rank) + " " + e.key + "=" + e.value;
           },
           [](const SignalReceived& e) { return "SignalReceived " + Number(e.signal); },
+          [](const SuspendAsked&) { return std::string("SuspendAsked"); },
           [](const WardenLost&) { return std::string("WardenLost"); },
           [](const TimeCame&) { return std::string("TimeCame"); },
       },
@@ -134,6 +135,7 @@ std::string Text(const SupervisorEffect& effect) {
                         [](const StartWorkers& e) { return "StartWorkers " + Place(e.assignment); },
                         [](const SignalTree& e) { return "SignalTree " + Number(e.signal); },
                         [](const SignalWorkers& e) { return "SignalWorkers " + Number(e.signal); },
+                        [](const Suspend&) { return std::string("Suspend"); },
                         [](const TellWorkers& e) { return "TellWorkers " + e.text; },
                         [](const CloseGeneration&) { return std::string("CloseGeneration"); },
                         [](const Note& e) { return "\"" + e.text + "\""; },
