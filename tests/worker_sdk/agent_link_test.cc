@@ -21,7 +21,8 @@ using testing::ElementsAre;
 // The agent's end: listens at a path of its own and takes one worker.
 class FakeAgent {
  public:
-  FakeAgent() : path_(testing::TempDir() + "agent." + std::to_string(getpid())) {
+  // Not in the test's own folder, whose path may be longer than a socket's may be.
+  FakeAgent() : path_("/tmp/muster-agent-link." + std::to_string(getpid())) {
     unlink(path_.c_str());
     listener_.reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
