@@ -76,7 +76,7 @@ void MasterLoop::Run() {
       judge_at = kNever;
       Perform(registry_.Step(now, WokeUp{now - wake}));
     }
-    if (event.has_value()) Handle(now, *std::move(event));
+    if (event.has_value()) Handle(now, std::move(*event));
     if (now >= judge_at) {
       judge_at = kNever;
       Perform(registry_.Step(now, DeadlinePassed{}));
@@ -89,7 +89,7 @@ void MasterLoop::Handle(Time now, LoopEvent event) {
   std::visit([&](auto& kind) { Handle(now, std::move(kind)); }, event);
 }
 
-void MasterLoop::Handle(Time now, StreamOpened event) { open_.insert(event.stream); }
+void MasterLoop::Handle(Time now, const StreamOpened& event) { open_.insert(event.stream); }
 
 void MasterLoop::Handle(Time now, MessageArrived event) {
   // Reading and the end of a stream are told by different threads: what comes after the end counts
@@ -100,7 +100,7 @@ void MasterLoop::Handle(Time now, MessageArrived event) {
   streams_->Resume(stream);
 }
 
-void MasterLoop::Handle(Time now, StreamBroken event) {
+void MasterLoop::Handle(Time now, const StreamBroken& event) {
   if (open_.erase(event.stream) != 0) Perform(registry_.Step(now, event));
 }
 
@@ -108,7 +108,7 @@ void MasterLoop::Handle(Time now, TellWhenIdle event) {
   idle_callbacks_.push_back(std::move(event.callback));
 }
 
-void MasterLoop::Handle(Time now, StopJob event) {
+void MasterLoop::Handle(Time now, const StopJob& event) {
   Perform(registry_.StopJob(now, event.job_id, event.who));
 }
 

@@ -74,11 +74,11 @@ class MasterLoop {
  private:
   void Run();
   void Handle(Time now, LoopEvent event);
-  void Handle(Time now, StreamOpened event);
+  void Handle(Time now, const StreamOpened& event);
   void Handle(Time now, MessageArrived event);
-  void Handle(Time now, StreamBroken event);
+  void Handle(Time now, const StreamBroken& event);
   void Handle(Time now, TellWhenIdle event);
-  void Handle(Time now, StopJob event);
+  void Handle(Time now, const StopJob& event);
   void Perform(const std::vector<JobEffects>& all);
   void TellIdle();
 
