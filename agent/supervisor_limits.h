@@ -16,6 +16,8 @@ inline constexpr int kExitBroken = 70;
 // How long a process may stay after SIGKILL (uninterruptible sleep) before the agent goes without
 // it.
 inline constexpr Duration kKillPatience = std::chrono::seconds(10);
+// Noticing a deadline so much too late means that the agent did not run.
+inline constexpr Duration kOverslept = std::chrono::seconds(1);
 // A signal that comes twice within this time (a scheduler that signals every process and the leader
 // too) counts once.
 inline constexpr Duration kSameSignal = std::chrono::seconds(1);

@@ -152,6 +152,11 @@ void SupervisorMachine::KillOrGiveUp() {
     Do(SignalTree{SIGKILL});
     return;
   }
+  if (now_ - kill_at_ > kOverslept) {
+    // This process was frozen: the news that all have ended may be waiting to be heard.
+    kill_at_ = now_ + kKillPatience;
+    return;
+  }
   constexpr const char* kHangs =
       " does not die of SIGKILL: it hangs in the kernel; giving up on it";
   for (int i = 0; i < workers_.size(); ++i) {

@@ -130,6 +130,15 @@ TEST(SupervisorStop, AfterKillTheLastWorkersEndDoesNotShortenThePatience) {
   EXPECT_EQ(node.Step(TreeEmptied{}), "CloseGeneration, ReservePort");
 }
 
+TEST(SupervisorStop, AnAgentThatWasFrozenAfterKillListensBeforeItGivesUp) {
+  Node node(NodeAlone());
+  node.RunGeneration(1).Exit(0, 1, false);
+  EXPECT_EQ(node.Pass(30s), "SignalTree KILL");
+  node.now += 1min;
+  EXPECT_EQ(node.Step(TimeCame{}), "-");
+  EXPECT_EQ(node.Die(1, SIGKILL, true), "CloseGeneration, ReservePort");
+}
+
 TEST(SupervisorStop, WhatHangsInTheKernelIsNamedAndGivenUp) {
   Node node(NodeAlone());
   node.RunGeneration(1).Exit(0, 1, false);
