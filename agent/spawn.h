@@ -17,8 +17,9 @@ struct SignalState {
   sigset_t mask;
   std::vector<int> ignored_by_warden;  // to be set back to their default in a worker
   rlimit descriptors;                  // RLIMIT_NOFILE
+  int group = -1;                      // folder of the cgroup to start in; -1: the caller's own
 
-  // Ignores `signals` in the calling process. Mask and limit are the caller's to fill in.
+  // Ignores `signals` in the calling process. The rest is the caller's to fill in.
   static SignalState TakeAndIgnore(const std::vector<int>& signals);
 };
 

@@ -23,6 +23,7 @@
 #include "agent/spawn.h"
 #include "agent/warden_channel.h"
 #include "agent/warden_protocol.h"
+#include "agent/worker_group.h"
 
 namespace muster {
 namespace {
@@ -39,11 +40,15 @@ Time Now() {
 
 class Warden {
  public:
-  Warden(UniqueFd socket, UniqueFd child_signals, SignalState signals, Duration orphan_grace)
+  Warden(UniqueFd socket, UniqueFd child_signals, SignalState signals, Duration orphan_grace,
+         WorkerGroup group)
       : channel_(std::move(socket)),
         child_signals_(std::move(child_signals)),
         signals_(std::move(signals)),
-        orphan_grace_(orphan_grace) {}
+        orphan_grace_(orphan_grace),
+        group_(std::move(group)) {
+    signals_.group = group_.fd();
+  }
 
   [[noreturn]] void Run() {
     while (true) {
@@ -105,6 +110,7 @@ class Warden {
     if (request.whole_tree) {
       // Until the next spawn: a weaker signal that follows does not call off the killing.
       killing_ = killing_ || request.signal == SIGKILL;
+      if (request.signal == SIGKILL) group_.Kill();
       SignalDescendants(request.signal);
     } else {
       for (const auto& [pid, id] : ids_) kill(pid, request.signal);
@@ -150,10 +156,12 @@ class Warden {
       SignalDescendants(SIGTERM);
       if (!ReapUntil(Now() + orphan_grace_)) {
         killing_ = true;
+        group_.Kill();
         SignalDescendants(SIGKILL);
         ReapUntil(Now() + kKillPatience);
       }
     }
+    group_.Remove();
     std::error_code ignored;
     if (!last_will_.folder.empty()) std::filesystem::remove_all(last_will_.folder, ignored);
     if (!last_will_.argv.empty()) {
@@ -170,6 +178,7 @@ class Warden {
   UniqueFd child_signals_;
   SignalState signals_;
   Duration orphan_grace_;
+  WorkerGroup group_;
   LastWillRequest last_will_;
   std::map<int, uint32_t> ids_;  // started processes by pid
   bool has_children_ = false;    // started, orphaned to us, or a spawn that failed: not yet reaped
@@ -214,7 +223,8 @@ void CloseAllBut(std::vector<int> keep) {
   CloseAllBut(std::move(keep));
   for (int fd : options.keep_fds) fcntl(fd, F_SETFD, FD_CLOEXEC);
   UniqueFd child_signals(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
-  Warden(std::move(socket), std::move(child_signals), std::move(signals), options.orphan_grace)
+  Warden(std::move(socket), std::move(child_signals), std::move(signals), options.orphan_grace,
+         WorkerGroup::Make(OwnGroupFolder()))
       .Run();
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/process_tree.h"
+#include "agent/worker_group.h"
 #include "base/log.h"
 
 namespace muster {
@@ -92,7 +93,10 @@ void WardenHost::OnReady() {
 
 void WardenHost::SweepAfterWarden() {
   kill(pid_, SIGKILL);  // it may only have closed its socket
+  WorkerGroup group = WorkerGroup::Of(OwnGroupFolder(), pid_);
+  group.Kill();
   NameWhatHangs(EndDescendants(SIGKILL, kKillPatience));
+  group.Remove();
 }
 
 }  // namespace muster

@@ -38,16 +38,22 @@ class BothKilled(Case):
         """Stopped first, so that neither sees the other's end."""
         both = [pid for pid in job.marked() if name_of(pid) in ("muster", "muster-warden")]
         self.assertEqual(len(both), 2)
+        self.warden, = (pid for pid in both if name_of(pid) == "muster-warden")
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in both:
                 os.kill(pid, number)
         self.assertEqual(harness.wait_gone(both, harness.deadline()), [])
 
-    def test_workers_die_and_what_they_hid_in_sessions_of_its_own_stays(self):
+    def test_workers_die_and_what_they_hid_stays_until_the_next_start_where_there_are_groups(self):
         job, hidden = self.start_family()
         self.kill_both(job)
         self.assertEqual(harness.wait_gone([pid for pid in job.marked() if pid != hidden], harness.deadline()), [])
         self.assertEqual(job.marked(), [hidden])
+        root = group_root()
+        if root is None or not (root / f"muster-{self.warden}" / "cgroup.kill").exists():
+            return  # there was no group for the workers
+        self.assertEqual(self.start("run", "--no-python", "true").wait(), 0)
+        self.assert_nothing_left(job)
 
     def test_in_a_pid_namespace_nothing_stays(self):
         own_pids = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -67,7 +73,7 @@ class BothKilled(Case):
             group.mkdir()
         except OSError as problem:
             self.skipTest(f"no cgroup v2 can be written here: {problem}")
-        self.addCleanup(group.rmdir)
+        self.addCleanup(lambda: [folder.rmdir() for folder in (*group.glob("muster-*"), group)])
         if not (group / "cgroup.kill").exists():
             self.skipTest("this kernel has no cgroup.kill")
         job, _ = self.start_family(["bash", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', group])

@@ -43,7 +43,8 @@ class OneNode(Case):
     def test_a_failure_restarts_all_workers_within_the_budget(self):
         job, code = self.run_job("--nproc-per-node", 3, "--max-restarts", 2, FLAKY, "--rank", 1, "--exit", 3, "--steps", 2)
         self.assertEqual(code, 0)
-        self.assertEqual(job.text("out").count("attempt 0"), 3)
+        # The others may be stopped before they have said anything.
+        self.assertGreaterEqual(job.text("out").count("attempt 0"), 1)
         self.assertEqual(job.text("out").count("attempt 1"), 3)
         self.assertRegex(job.text("err"), r"rank 1 .* failed: exit code 3; restart 1 of 2")
 

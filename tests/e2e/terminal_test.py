@@ -70,7 +70,10 @@ class Terminal:
 
     def clean_up(self):
         for pid in self.marked():
-            os.kill(pid, signal.SIGKILL)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         if self.fd >= 0:
             self.close()
 
@@ -156,7 +159,7 @@ class OnATerminal(unittest.TestCase):
     def closed(self, suffix):
         saved = os.path.join(self.folder, "saved")
         self.terminal.run("--no-python", "bash", "-c", SAVES_ON_HUP, saved, suffix=suffix)
-        self.terminal.expect(r"\nup\n")
+        self.terminal.expect(rf"(\n|{PROMPT})up\n")
         self.terminal.close()
         self.assert_nothing_left()
         self.assertEqual(Path(saved).read_text(), "saved\n")
