@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -75,6 +76,7 @@ struct AgentOptions {
   StdinMode stdin_mode = StdinMode::kInherit;
   int stdin_local_rank = 0;
   bool virtual_local_rank = false;
+  std::vector<std::vector<uint32_t>> cpus;       // of each local rank; empty: they run where we may
   std::map<std::string, std::string> extra_env;  // of every worker, besides torchrun's variables
 
   // How it stops.

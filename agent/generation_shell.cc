@@ -109,7 +109,9 @@ absl::Status GenerationShell::Spawn(const Assignment& assignment, int local_rank
       options_.stdin_mode == StdinMode::kInherit ||
       (options_.stdin_mode == StdinMode::kOneRank && options_.stdin_local_rank == local_rank);
   if (!reads_stdin) fds.insert(fds.begin(), null_input_.get());
-  host_.Spawn(SpawnRequest{static_cast<uint32_t>(local_rank), options_.argv, *std::move(env)}, fds);
+  SpawnRequest request{static_cast<uint32_t>(local_rank), options_.argv, *std::move(env)};
+  if (!options_.cpus.empty()) request.cpus = options_.cpus[local_rank];
+  host_.Spawn(std::move(request), fds);
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 #include "agent/spawn.h"
 
 #include <linux/sched.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,11 +32,23 @@ std::vector<char*> Environment(const std::vector<std::string>& overrides) {
   return result;
 }
 
+// As sched_setaffinity(2) takes it; empty for no CPUs.
+std::vector<unsigned long> CpuMask(const std::vector<uint32_t>& cpus) {
+  constexpr uint32_t kBits = 8 * sizeof(unsigned long);
+  std::vector<unsigned long> mask;
+  for (uint32_t cpu : cpus) {
+    if (mask.size() <= cpu / kBits) mask.resize(cpu / kBits + 1);
+    mask[cpu / kBits] |= 1ul << cpu % kBits;
+  }
+  return mask;
+}
+
 struct Child {
   char* const* argv;
   char* const* env;
   const UniqueFd* fds;
   size_t fd_count;
+  const std::vector<unsigned long>* cpu_mask;
   const SignalState* signals;
   int parent;
 };
@@ -51,6 +64,11 @@ int Become(const Child& child) {
     if (dup2(child.fds[i].get(), static_cast<int>(3 - child.fd_count + i)) < 0) return errno;
   }
   setrlimit(RLIMIT_NOFILE, &child.signals->descriptors);
+  const std::vector<unsigned long>& mask = *child.cpu_mask;
+  if (!mask.empty() && sched_setaffinity(0, mask.size() * sizeof(mask[0]),
+                                         reinterpret_cast<const cpu_set_t*>(mask.data())) != 0) {
+    return errno;
+  }
   for (int signal : child.signals->ignored_by_warden) {
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
@@ -119,13 +137,15 @@ rlimit RaiseDescriptorLimit() {
 }
 
 SpawnResult SpawnWorker(const std::vector<std::string>& argv, const std::vector<std::string>& env,
-                        const std::vector<UniqueFd>& fds, const SignalState& signals) {
+                        const std::vector<UniqueFd>& fds, const std::vector<uint32_t>& cpus,
+                        const SignalState& signals) {
   std::vector<char*> arguments;
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   const std::vector<char*> environment = Environment(env);
-  const Child child{arguments.data(), environment.data(), fds.data(),
-                    fds.size(),       &signals,           getpid()};
+  const std::vector<unsigned long> cpu_mask = CpuMask(cpus);
+  const Child child{arguments.data(), environment.data(), fds.data(), fds.size(),
+                    &cpu_mask,        &signals,           getpid()};
   volatile int error = 0;
   int pid = signals.group < 0 ? -1 : CloneAndBecome(child, &error);
   if (pid < 0) pid = VforkAndBecome(child, &error);

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,10 @@ rlimit RaiseDescriptorLimit();
 
 // Starts argv[0] in a session of its own that dies with the calling thread (PR_SET_PDEATHSIG), with
 // `env` replacing variables of our environment, and `fds` as its descriptors 3 - fds.size() ... 2.
-// Only for a process with one thread.
+// It runs on `cpus` only, or where we do when there are none. Only for a process with one thread.
 SpawnResult SpawnWorker(const std::vector<std::string>& argv, const std::vector<std::string>& env,
-                        const std::vector<UniqueFd>& fds, const SignalState& signals);
+                        const std::vector<UniqueFd>& fds, const std::vector<uint32_t>& cpus,
+                        const SignalState& signals);
 
 }  // namespace muster
 

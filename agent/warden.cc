@@ -95,7 +95,7 @@ class Warden {
   void Spawn(const SpawnRequest& request) {
     const std::optional<std::vector<UniqueFd>> fds = channel_.TakeFds(request.fd_count);
     if (!fds) LastRites();
-    const SpawnResult result = SpawnWorker(request.argv, request.env, *fds, signals_);
+    const SpawnResult result = SpawnWorker(request.argv, request.env, *fds, request.cpus, signals_);
     if (result.error != 0) {
       channel_.Send(Encode(NotStartedAnswer{request.id, result.error, result.forked}));
       return;

@@ -1,5 +1,6 @@
 #include "agent/warden_protocol.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -32,6 +33,11 @@ class Writer {
   void Put(const std::vector<std::string>& list) {
     Put(static_cast<uint32_t>(list.size()));
     for (const std::string& item : list) Put(item);
+  }
+
+  void Put(const std::vector<uint32_t>& numbers) {
+    Put(static_cast<uint32_t>(numbers.size()));
+    for (uint32_t number : numbers) Put(number);
   }
 
   void Put(const std::string& text) {
@@ -78,6 +84,15 @@ class Reader {
     return true;
   }
 
+  bool Get(std::vector<uint32_t>& numbers) {
+    uint32_t count = 0;
+    if (!Get(count)) return false;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!Get(numbers.emplace_back())) return false;
+    }
+    return true;
+  }
+
   bool Get(std::string& text) {
     uint32_t size = 0;
     if (!Get(size) || left_.size() < size) return false;
@@ -110,6 +125,7 @@ std::string Encode(const WardenRequest& request) {
     writer.Put(spawn->argv);
     writer.Put(spawn->env);
     writer.Put(spawn->fd_count);
+    writer.Put(spawn->cpus);
     return writer.Finish();
   }
   if (const auto* signal = std::get_if<SignalRequest>(&request)) {
@@ -163,8 +179,10 @@ std::optional<WardenRequest> DecodeRequest(std::string_view frame) {
   if (*type == Type::kSpawn) {
     SpawnRequest spawn;
     if (reader.Get(spawn.id) && reader.Get(spawn.argv) && reader.Get(spawn.env) &&
-        reader.Get(spawn.fd_count) && reader.AtEnd() && spawn.fd_count <= 3 &&
-        !spawn.argv.empty()) {
+        reader.Get(spawn.fd_count) && reader.Get(spawn.cpus) && reader.AtEnd() &&
+        spawn.fd_count <= 3 && !spawn.argv.empty() &&
+        std::all_of(spawn.cpus.begin(), spawn.cpus.end(),
+                    [](uint32_t cpu) { return cpu < kCpusMax; })) {
       return spawn;
     }
   } else if (*type == Type::kSignal) {

@@ -24,6 +24,7 @@ struct SpawnRequest {
   std::vector<std::string> argv;  // argv[0] is a path; it is not looked up
   std::vector<std::string> env;   // "K=V", replacing those of the warden's own environment
   uint8_t fd_count = 2;
+  std::vector<uint32_t> cpus = {};  // it runs on these only; empty: wherever the warden may
   bool operator==(const SpawnRequest&) const = default;
 };
 
@@ -78,6 +79,7 @@ using WardenAnswer = std::variant<StartedAnswer, NotStartedAnswer, ExitedAnswer,
 // ── Bytes ───────────────────────────────────────────────────────────────────────────────────────
 
 inline constexpr size_t kFrameHeader = sizeof(uint32_t);
+inline constexpr uint32_t kCpusMax = 65536;
 inline constexpr size_t kFrameMax = 64u << 20;  // far above ARG_MAX: what is larger is not ours
 
 std::string Encode(const WardenRequest& request);

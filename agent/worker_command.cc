@@ -56,10 +56,11 @@ absl::StatusOr<std::string> FindPython(const EnvMap& env, const InspectFile& ins
 absl::StatusOr<std::string> ResolveProgram(const ProgramRequest& request, const EnvMap& env,
                                            const InspectFile& inspect, bool* by_python) {
   const std::string& program = request.program;
+  const bool no_python = request.no_python && !request.run_path;
   FileKind kind = program.empty() ? FileKind::kMissing : inspect(program);
-  bool is_script = !request.no_python && absl::EndsWith(program, ".py");
+  bool is_script = !no_python && (request.run_path || absl::EndsWith(program, ".py"));
   bool look_on_path = !program.empty() && !HasSlash(program) && !is_script &&
-                      (request.no_python || kind == FileKind::kMissing);
+                      (no_python || kind == FileKind::kMissing);
   if (look_on_path) {
     std::string found = FindOnPath(program, env, inspect);
     if (!found.empty()) return found;
@@ -76,7 +77,7 @@ absl::StatusOr<std::string> ResolveProgram(const ProgramRequest& request, const 
       if (!is_script) return NotExecutable(program);
       break;
     case FileKind::kOther:
-      if (request.no_python) return NotExecutable(program);
+      if (no_python) return NotExecutable(program);
       break;
     case FileKind::kExecutable:
       if (!is_script) return AsPath(program);
@@ -91,6 +92,10 @@ absl::StatusOr<std::string> ResolveProgram(const ProgramRequest& request, const 
 absl::StatusOr<std::vector<std::string>> WorkerCommand(const ProgramRequest& request,
                                                        const EnvMap& env,
                                                        const InspectFile& inspect) {
+  if (request.module && request.run_path) {
+    return absl::InvalidArgumentError(
+        "-m (--module) and --run-path contradict each other: drop one of them");
+  }
   if (request.module && request.no_python) {
     return absl::InvalidArgumentError(
         "-m (--module) and --no-python contradict each other: drop one of them");

@@ -143,9 +143,8 @@ absl::StatusOr<const OptionSpec*> ResolveOption(absl::string_view name) {
     }
   }
   if (spec == nullptr) return Unknown(name);
-  if (spec->kind == OptionKind::kUnavailable) {
-    return absl::UnimplementedError(
-        absl::StrCat("--", spec->name, " is not available yet: leave it out"));
+  if (spec->kind == OptionKind::kRefused) {
+    return absl::UnimplementedError(absl::StrCat("--", spec->name, " is refused, ", spec->help));
   }
   return spec;
 }

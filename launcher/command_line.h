@@ -21,7 +21,7 @@ struct SplitLine {
 // dropped). Nothing behind the cut is looked at. Long names may have underscores and may be
 // abbreviated while that is unambiguous.
 // InvalidArgument: unknown option (with the nearest known one), ambiguous abbreviation, missing
-// value. Unimplemented: an option of torchrun's that is not built yet.
+// value. Unimplemented: an option of torchrun's that is refused.
 absl::StatusOr<SplitLine> SplitCommandLine(const std::vector<std::string>& words);
 
 // The option that `name`, written without its dashes, means. torchrun's options win over ours where

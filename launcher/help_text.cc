@@ -70,7 +70,7 @@ void AppendTable(OptionGroup group, std::string* out) {
   absl::StrAppend(out, "\n## ", GroupTitle(group), "\n\n",
                   "| option | default | variable | meaning |\n| --- | --- | --- | --- |\n");
   for (const OptionSpec& spec : RunOptions()) {
-    if (spec.group != group || spec.kind == OptionKind::kUnavailable) continue;
+    if (spec.group != group || spec.kind == OptionKind::kRefused) continue;
     std::string option = absl::StrCat("--", spec.name, *spec.metavar == 0 ? "" : " ", spec.metavar);
     std::string letter =
         spec.letter == 0 ? "" : absl::StrCat("`-", std::string(1, spec.letter), "`, ");
@@ -110,7 +110,7 @@ std::string RunHelpText() {
   for (OptionGroup group : kGroups) {
     absl::StrAppend(&out, "\n", GroupTitle(group), "\n");
     for (const OptionSpec& spec : RunOptions()) {
-      if (spec.group == group && spec.kind != OptionKind::kUnavailable) AppendOption(spec, &out);
+      if (spec.group == group && spec.kind != OptionKind::kRefused) AppendOption(spec, &out);
     }
     if (group == OptionGroup::kOther)
       absl::StrAppend(&out, "  -h, --help", std::string(22, ' '), "Print this text.\n");
@@ -138,9 +138,9 @@ Called by the name `torchrun`, muster behaves as `muster run`. Exit codes:
 * `--max-restarts 3`, `--max_restarts 3`, `--max-restarts=3` and an unambiguous abbreviation
   (`--max-r 3`) are the same. Of an option that is given twice the last counts. A switch can be
   turned off: `--standalone=no`.
-* The command line wins over the `PET_` variable, that over another variable, this over the
-  default. A switch as a variable is `1`, `true`, `yes`, `on` or `0`, `false`, `no`, `off`. A
-  `PET_` variable that is set and empty is an error.
+* The command line wins over the `PET_` variable, that over another variable, this over what the
+  cluster's scheduler says, this over the default. A switch as a variable is a number (0: off) or
+  `true`, `yes`, `on`, `false`, `no`, `off`. A `PET_` variable that is set and empty is an error.
 * A TIME is seconds or has a unit: `30`, `0.5`, `500ms`, `5m`, `1h`.
 * `--dry-run` prints the plan, each value with where it comes from.
 * Options marked * are not torchrun's.
@@ -149,15 +149,30 @@ PROGRAM runs under Python when it ends in `.py`, when it is a file that is not e
 `-m`: as `PYTHON -u PROGRAM`, where PYTHON is the variable `PYTHON_EXEC`, else the first `python3`
 on `PATH`. Everything else is executed itself. A name without a slash that is no file here is looked
 for on `PATH`.
+
+Within a step of Slurm (`srun`) of several nodes, and without `--standalone`, options that nobody
+gave come from Slurm: `--nnodes` from `SLURM_STEP_NUM_NODES`, `SLURM_NNODES` or
+`SLURM_JOB_NUM_NODES`, `--rdzv-id` from `SLURM_JOB_ID`, `--node-rank` and the node's id from
+`SLURM_NODEID`, `--rdzv-endpoint` from the first host of `SLURM_STEP_NODELIST` or
+`SLURM_JOB_NODELIST`. In an indexed job of Kubernetes `--node-rank` and the node's id come from
+`JOB_COMPLETION_INDEX`.
+
+`cpu` and `auto` count the CPUs of the affinity mask, at most those of the cgroup's CPU limit
+(rounded down). `gpu` and `auto` count what `CUDA_VISIBLE_DEVICES` leaves of the driver's GPUs:
+indices, UUIDs, MIG devices.
+
+`--numa-binding` takes a worker's NUMA node from its GPU: local rank n has the n-th visible GPU.
+Where there is no GPU, or its node is not known, the local ranks go round the NUMA nodes. With
+`exclusive` the workers of a NUMA node share its cores evenly, the lower ranks get the remainder;
+with `core-complex` they go round its L3 caches.
 )";
   for (OptionGroup group : kGroups) AppendTable(group, &out);
-  std::string unavailable;
+  absl::StrAppend(&out, "\n## Refused\n\n");
   for (const OptionSpec& spec : RunOptions()) {
-    if (spec.kind != OptionKind::kUnavailable) continue;
-    absl::StrAppend(&unavailable, unavailable.empty() ? "" : ", ",
-                    Code(absl::StrCat("--", spec.name)));
+    if (spec.kind != OptionKind::kRefused) continue;
+    absl::StrAppend(&out, "* ", Code(absl::StrCat("--", spec.name)), ": ", spec.help, ".\n");
   }
-  absl::StrAppend(&out, "\nNot available yet, and refused: ", unavailable, ".\n");
+  absl::StrAppend(&out, "\nWhat differs from torchrun: [COMPAT.md](COMPAT.md).\n");
   return out;
 }
 

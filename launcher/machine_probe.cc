@@ -1,6 +1,5 @@
 #include "launcher/machine_probe.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -17,29 +17,33 @@
 #include <memory>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/topology_sysfs.h"
 #include "base/host_port.h"
 #include "base/unique_fd.h"
+#include "launcher/cpu_quota.h"
 #include "launcher/port_user.h"
 
 namespace muster {
 namespace {
 
-// Entries of `folder` that are `prefix` followed by digits only ("" and any name when `digits` is
-// false).
-int CountEntries(const char* folder, absl::string_view prefix, bool digits) {
-  std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder), closedir);
-  if (dir == nullptr) return 0;
-  int count = 0;
-  while (dirent* entry = readdir(dir.get())) {
-    absl::string_view name = entry->d_name;
-    if (name[0] == '.' || !absl::StartsWith(name, prefix)) continue;
-    absl::string_view rest = name.substr(prefix.size());
-    bool all_digits = !rest.empty() && rest.find_first_not_of("0123456789") == rest.npos;
-    if (all_digits || !digits) ++count;
+// The CPUs that the kernel lets this process run on; empty when it does not say.
+std::vector<int> AllowedCpus() {
+  std::vector<int> allowed;
+  // The kernel may know more CPUs than a cpu_set_t holds; it then wants a larger one.
+  for (int cpus = CPU_SETSIZE; cpus <= (1 << 20); cpus *= 2) {
+    std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+        CPU_ALLOC(cpus), [](cpu_set_t* allocated) { CPU_FREE(allocated); });
+    size_t size = CPU_ALLOC_SIZE(cpus);
+    if (sched_getaffinity(0, size, set.get()) == 0) {
+      for (int cpu = 0; cpu < cpus; ++cpu) {
+        if (CPU_ISSET_S(cpu, size, set.get())) allowed.push_back(cpu);
+      }
+      break;
+    }
+    if (errno != EINVAL) break;
   }
-  return count;
+  return allowed;
 }
 
 bool IsElf(const std::string& path) {
@@ -59,21 +63,16 @@ struct Resolved {
 }  // namespace
 
 int RealMachine::CpuCount() {
-  // The kernel may know more CPUs than a cpu_set_t holds; it then wants a larger one.
-  for (int cpus = CPU_SETSIZE; cpus <= (1 << 20); cpus *= 2) {
-    std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
-        CPU_ALLOC(cpus), [](cpu_set_t* allocated) { CPU_FREE(allocated); });
-    size_t size = CPU_ALLOC_SIZE(cpus);
-    if (sched_getaffinity(0, size, set.get()) == 0) return CPU_COUNT_S(size, set.get());
-    if (errno != EINVAL) break;
-  }
-  return 1;
+  const int allowed = std::max(1, static_cast<int>(AllowedCpus().size()));
+  return std::min(allowed, CpuQuota(root_).value_or(allowed));
 }
 
-int RealMachine::GpuCount() {
-  // A container sees the device files of its own GPUs only, but all GPUs of the host in /proc.
-  int devices = CountEntries("/dev", "nvidia", true);
-  return devices > 0 ? devices : CountEntries("/proc/driver/nvidia/gpus", "", false);
+Topology RealMachine::ReadTopology() { return muster::ReadTopology(root_, AllowedCpus()); }
+
+std::vector<Gpu> RealMachine::Gpus() { return ListGpus(root_, nvml_); }
+
+int RealMachine::NumaNodeOf(const Gpu& gpu) {
+  return gpu.pci_address.empty() ? -1 : NumaNodeOfPciDevice(root_, gpu.pci_address);
 }
 
 std::string RealMachine::HostName() {

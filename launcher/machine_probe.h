@@ -2,9 +2,13 @@
 #define MUSTER_LAUNCHER_MACHINE_PROBE_H_
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "agent/numa_plan.h"
 #include "agent/worker_command.h"
+#include "launcher/gpu_list.h"
 
 namespace muster {
 
@@ -14,11 +18,17 @@ class MachineProbe {
  public:
   virtual ~MachineProbe() = default;
 
-  // CPUs that this process may use (affinity); at least 1.
+  // CPUs that this process may use: its affinity and its cgroup's quota; at least 1.
   virtual int CpuCount() = 0;
 
+  // Those of its affinity, and how they lie.
+  virtual Topology ReadTopology() = 0;
+
   // NVIDIA GPUs that are there, whatever CUDA_VISIBLE_DEVICES says.
-  virtual int GpuCount() = 0;
+  virtual std::vector<Gpu> Gpus() = 0;
+
+  // -1: not known.
+  virtual int NumaNodeOf(const Gpu& gpu) = 0;
 
   // Never empty, without a domain where the kernel has none.
   virtual std::string HostName() = 0;
@@ -36,12 +46,22 @@ class MachineProbe {
 
 class RealMachine : public MachineProbe {
  public:
+  // `root` is "" but in tests: the folder of recorded /sys and /proc.
+  explicit RealMachine(std::string root = "", std::string nvml = "libnvidia-ml.so.1")
+      : root_(std::move(root)), nvml_(std::move(nvml)) {}
+
   int CpuCount() override;
-  int GpuCount() override;
+  Topology ReadTopology() override;
+  std::vector<Gpu> Gpus() override;
+  int NumaNodeOf(const Gpu& gpu) override;
   std::string HostName() override;
   FileKind Inspect(const std::string& path) override;
   absl::Status CheckPortFree(const std::string& host, int port) override;
   std::string RandomId() override;
+
+ private:
+  std::string root_;
+  std::string nvml_;
 };
 
 }  // namespace muster

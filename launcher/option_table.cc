@@ -30,6 +30,18 @@ absl::Status CheckedStartMethod(absl::string_view text) {
       absl::StrCat(Quoted(text), " is not a choice: give spawn, fork or forkserver"));
 }
 
+absl::Status CheckedEventHandler(absl::string_view text) {
+  if (text == "null") return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      Quoted(text), " names a handler in Python, which muster cannot load: leave the option out"));
+}
+
+absl::Status CheckedShell(absl::string_view text) {
+  if (text == "bash" || text == "zsh" || text == "fish") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(Quoted(text), " is not a choice: give bash, zsh or fish"));
+}
+
 absl::Status CheckedNotEmpty(absl::string_view text) {
   if (!text.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError("an empty text will not do: give a name");
@@ -48,6 +60,9 @@ constexpr OptionSpec kOptions[] = {
     {.name = "module", .letter = 'm', .kind = kSwitch, .group = kWorkers,
      .help = "PROGRAM is a Python module (python -m).",
      .check = Checked<ParseSwitch>},
+    {.name = "run-path", .kind = kSwitch, .group = kWorkers,
+     .help = "PROGRAM is a Python script, whatever it is called. Wins over --no-python.",
+     .check = Checked<ParseSwitch>},
     {.name = "no-python", .kind = kSwitch, .group = kWorkers,
      .help = "Execute PROGRAM itself, whatever it is called. Needed only for a .py file that is to "
              "run by its first line.",
@@ -59,12 +74,18 @@ constexpr OptionSpec kOptions[] = {
     {.name = "virtual-local-rank", .kind = kSwitch, .group = kWorkers,
      .help = "Every worker sees LOCAL_RANK 0 and only its own GPU.",
      .check = Checked<ParseSwitch>},
+    {.name = "numa-binding", .group = kWorkers, .metavar = "node|socket|exclusive|core-complex",
+     .help = "Bind each worker to CPUs near its GPU: node (all of the NUMA node), socket, "
+             "exclusive (its share of the node's cores) or core-complex (those of one L3 cache). "
+             "Without GPUs the workers go round the NUMA nodes.",
+     .check = Checked<ParseNumaBinding>},
     {.name = "stdin", .group = kWorkers, .metavar = "inherit|none|RANK", .default_text = "inherit",
      .in_torchrun = false,
      .help = "Who reads the standard input: all workers, none of them, or the one with this local "
              "rank.",
      .check = Checked<ParseStdin>},
-    {.name = "start-method", .group = kWorkers, .metavar = "METHOD", .default_text = "spawn",
+    {.name = "start-method", .group = kWorkers, .metavar = "spawn|fork|forkserver",
+     .default_text = "spawn",
      .help = "Accepted and without effect: workers are always programs of their own.",
      .check = CheckedStartMethod},
 
@@ -186,19 +207,23 @@ constexpr OptionSpec kOptions[] = {
      .check = Checked<ParseFilters>},
 
     // ── Other ──
-    {.name = "log-level", .group = kOther, .metavar = "LEVEL", .default_text = "warning",
+    {.name = "log-level", .group = kOther, .metavar = "debug|info|warning|error",
+     .default_text = "warning",
      .variable = "LOGLEVEL", .in_torchrun = false,
-     .help = "The least important lines of muster itself that are printed: debug, info, warning, "
-             "error.",
+     .help = "The least important lines of muster itself that are printed.",
      .check = Checked<ParseLogLevel>},
     {.name = "dry-run", .kind = kSwitch, .group = kOther, .in_torchrun = false,
      .help = "Print what would be done, each value with where it comes from, and do nothing.",
      .check = Checked<ParseSwitch>},
-    {.name = "event-log-handler", .kind = kUnavailable},
-    {.name = "logs-specs", .kind = kUnavailable},
-    {.name = "numa-binding", .kind = kUnavailable},
-    {.name = "print-completion", .kind = kUnavailable},
-    {.name = "run-path", .kind = kUnavailable},
+    {.name = "event-log-handler", .group = kOther, .metavar = "null", .default_text = "null",
+     .help = "Accepted; there are no handlers to choose from.",
+     .check = CheckedEventHandler},
+    {.name = "logs-specs", .kind = kRefused, .has_pet = false,
+     .help = "it names a class in Python, which muster cannot load: use --log-dir, --redirects, "
+             "--tee and --log-line-prefix-template"},
+    {.name = "print-completion", .group = kOther, .metavar = "bash|zsh|fish", .has_pet = false,
+     .help = "Print what completes the command line in that shell, and do nothing else.",
+     .check = CheckedShell},
 };
 // clang-format on
 
@@ -214,6 +239,7 @@ const OptionSpec* FindSpec(absl::string_view name) {
 }
 
 std::string PetVariable(const OptionSpec& spec) {
+  if (!spec.has_pet) return "";
   return absl::StrCat("PET_", absl::AsciiStrToUpper(absl::StrReplaceAll(spec.name, {{"-", "_"}})));
 }
 

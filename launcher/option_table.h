@@ -15,7 +15,7 @@ namespace muster {
 enum class OptionKind {
   kValue,
   kSwitch,
-  kUnavailable,  // one of torchrun's that is not built yet: refused by name
+  kRefused,  // one of torchrun's that makes no sense here; `help` says why and what to do
 };
 
 enum class OptionGroup { kWorkers, kNodes, kFailures, kOutput, kOther };
@@ -30,6 +30,7 @@ struct OptionSpec {
   const char* default_note = "";  // what --help says instead of it, where the default is computed
   const char* variable = "";      // one more environment variable; after PET_, before the default
   bool in_torchrun = true;
+  bool has_pet = true;  // there is a PET_ variable
   const char* help = "";
   // OK, or "what is wrong: what to give" with the text in it. Null: any text will do.
   absl::Status (*check)(absl::string_view text) = nullptr;
@@ -41,7 +42,7 @@ std::span<const OptionSpec> RunOptions();
 // The row with exactly this name (dashes, not underscores); null when there is none.
 const OptionSpec* FindSpec(absl::string_view name);
 
-// "PET_NPROC_PER_NODE" for nproc-per-node.
+// "PET_NPROC_PER_NODE" for nproc-per-node; empty for an option that has none.
 std::string PetVariable(const OptionSpec& spec);
 
 // "Workers", "Nodes and rendezvous", ...

@@ -64,6 +64,8 @@ absl::StatusOr<bool> ParseSwitch(absl::string_view text) {
   std::string word = absl::AsciiStrToLower(text);
   if (word == "1" || word == "true" || word == "yes" || word == "on") return true;
   if (word == "0" || word == "false" || word == "no" || word == "off") return false;
+  int number = 0;
+  if (ReadWhole(word, &number)) return number != 0;
   return Bad(Quoted(text), " is not a switch: give 1, true, yes, on, or 0, false, no, off");
 }
 
@@ -183,6 +185,14 @@ absl::StatusOr<StdinChoice> ParseStdin(absl::string_view text) {
   int rank = 0;
   if (ReadWhole(text, &rank) && rank >= 0) return StdinChoice{StdinMode::kOneRank, rank};
   return Bad(Quoted(text), " is not a choice: give inherit, none, or a local rank");
+}
+
+absl::StatusOr<NumaBinding> ParseNumaBinding(absl::string_view text) {
+  if (text == "node") return NumaBinding::kNode;
+  if (text == "socket") return NumaBinding::kSocket;
+  if (text == "exclusive") return NumaBinding::kExclusive;
+  if (text == "core-complex") return NumaBinding::kCoreComplex;
+  return Bad(Quoted(text), " is not a choice: give node, socket, exclusive or core-complex");
 }
 
 absl::StatusOr<Fencing> ParseFencing(absl::string_view text) {

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agent/agent_options.h"
+#include "agent/numa_plan.h"
 #include "base/log.h"
 #include "base/time.h"
 
@@ -19,7 +20,7 @@ namespace muster {
 // `text` in quotes, for messages: control bytes are blanks, and what is over 60 bytes is cut.
 std::string Quoted(absl::string_view text);
 
-// 1, true, yes, on and 0, false, no, off, in any case.
+// true, yes, on, false, no, off, in any case, or a number (0: off).
 absl::StatusOr<bool> ParseSwitch(absl::string_view text);
 
 // A whole number from `min` to `max`.
@@ -66,6 +67,9 @@ absl::StatusOr<StdinChoice> ParseStdin(absl::string_view text);
 
 absl::StatusOr<Fencing> ParseFencing(absl::string_view text);
 absl::StatusOr<JoinPolicy> ParseJoinPolicy(absl::string_view text);
+
+// node, socket, exclusive, core-complex.
+absl::StatusOr<NumaBinding> ParseNumaBinding(absl::string_view text);
 
 // debug, info, warning, error; also Python's names and numbers, in any case.
 absl::StatusOr<LogLevel> ParseLogLevel(absl::string_view text);

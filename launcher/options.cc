@@ -26,7 +26,7 @@ class Cli {
   Cli() {
     app_.set_help_flag();
     for (const OptionSpec& spec : RunOptions()) {
-      if (spec.kind == OptionKind::kUnavailable) continue;
+      if (spec.kind == OptionKind::kRefused) continue;
       std::string names = absl::StrCat("--", spec.name);
       if (spec.letter != 0) names = absl::StrCat("-", std::string(1, spec.letter), ",", names);
       CLI::Option* option =
@@ -74,11 +74,10 @@ absl::Status SetChecked(const OptionSpec& spec, Setting setting, Options* option
 absl::Status SetFromVariables(const EnvMap& env, Options* options) {
   for (const OptionSpec& spec : RunOptions()) {
     const std::string pet_name = PetVariable(spec);
-    const std::string* pet = FindVariable(env, pet_name);
-    if (spec.kind == OptionKind::kUnavailable) {
+    const std::string* pet = pet_name.empty() ? nullptr : FindVariable(env, pet_name);
+    if (spec.kind == OptionKind::kRefused) {
       if (pet == nullptr) continue;
-      return absl::UnimplementedError(
-          absl::StrCat(pet_name, ": --", spec.name, " is not available yet: unset the variable"));
+      return absl::UnimplementedError(absl::StrCat(pet_name, " is refused, ", spec.help));
     }
     options->Set(spec.name, {spec.default_text, Source::kDefault, "default"});
     const std::string* other = *spec.variable == 0 ? nullptr : FindVariable(env, spec.variable);
@@ -135,7 +134,9 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words, cons
 
 std::vector<std::string> UnknownPetVariables(const EnvMap& env) {
   std::vector<std::string> known;
-  for (const OptionSpec& spec : RunOptions()) known.push_back(PetVariable(spec));
+  for (const OptionSpec& spec : RunOptions()) {
+    if (spec.has_pet) known.push_back(PetVariable(spec));
+  }
   std::vector<std::string> lines;
   for (auto it = env.lower_bound("PET_"); it != env.end() && absl::StartsWith(it->first, "PET_");
        ++it) {

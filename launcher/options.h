@@ -14,7 +14,7 @@
 namespace muster {
 
 // Where a value comes from; a later one wins over an earlier one.
-enum class Source { kDefault, kVariable, kPet, kCommandLine };
+enum class Source { kDefault, kScheduler, kVariable, kPet, kCommandLine };
 
 // The value of one option, checked (OptionSpec::check).
 struct Setting {
@@ -31,8 +31,8 @@ class Options {
   // Its text.
   const std::string& text(absl::string_view name) const { return at(name).text; }
   bool on(absl::string_view name) const;  // of a switch
-  // True when somebody chose the value, be it the default's.
-  bool given(absl::string_view name) const { return at(name).source != Source::kDefault; }
+  // True when somebody chose the value, be it the default's. A scheduler does not choose.
+  bool given(absl::string_view name) const { return at(name).source > Source::kScheduler; }
 
   void Set(absl::string_view name, Setting setting) {
     settings_[std::string(name)] = std::move(setting);

@@ -6,18 +6,21 @@
 #include "absl/strings/str_cat.h"
 #include "launcher/option_values.h"
 #include "launcher/plan_parts.h"
+#include "launcher/scheduler_defaults.h"
 
 namespace muster {
 
-absl::StatusOr<Plan> MakePlan(const Options& options, const EnvMap& env, MachineProbe& machine) {
-  if (options.program.empty()) {
+absl::StatusOr<Plan> MakePlan(const Options& chosen, const EnvMap& env, MachineProbe& machine) {
+  if (chosen.program.empty()) {
     return absl::InvalidArgumentError(
         "no program to run: 'muster run [OPTIONS] PROGRAM [ARGUMENTS...]' needs one");
   }
   Plan plan;
-  plan.log_level = ParseLogLevel(options.text("log-level")).value();
+  plan.log_level = ParseLogLevel(chosen.text("log-level")).value();
   plan.warnings = UnknownPetVariables(env);
-  absl::Status status = PlanWorkers(options, env, machine, &plan);
+  Options options = chosen;
+  absl::Status status = AdoptSchedulerDefaults(env, &options);
+  if (status.ok()) status = PlanWorkers(options, env, machine, &plan);
   if (status.ok()) status = PlanRendezvous(options, env, machine, &plan);
   if (status.ok()) status = PlanRun(options, env, &plan);
   if (status.ok()) status = PlanCommand(options, env, machine, &plan);

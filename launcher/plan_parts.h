@@ -13,6 +13,10 @@ namespace muster {
 absl::Status PlanWorkers(const Options& options, const EnvMap& env, MachineProbe& machine,
                          Plan* plan);
 
+// Which CPUs they run on (--numa-binding). Called by PlanWorkers.
+absl::Status PlanBinding(const Options& options, const EnvMap& env, MachineProbe& machine,
+                         Plan* plan);
+
 // Job, nodes, endpoint, master address, and the settings that all nodes share.
 absl::Status PlanRendezvous(const Options& options, const EnvMap& env, MachineProbe& machine,
                             Plan* plan);

@@ -59,7 +59,7 @@ class RendezvousPlanner {
     const std::string& endpoint = options_.text("rdzv-endpoint");
     if (options_.on("standalone")) return ChooseStandalone(endpoint);
     if (!endpoint.empty()) return ChooseEndpoint(endpoint);
-    if (nodes_.max == 1) return ChooseSingleNode("default");
+    if (nodes_.max == 1) return ChooseSingleNode(From("nnodes"));
     Backend backend = ParseBackend(options_.text("rdzv-backend")).value();
     if (backend == Backend::kStatic) return ChooseStatic();
     mode_ = Mode::kDynamic;
@@ -133,7 +133,7 @@ class RendezvousPlanner {
   absl::Status CheckNodeRank() {
     int rank = Number("node-rank");
     if (mode_ == Mode::kDynamic) {
-      if (rank != 0) {
+      if (rank != 0 && options_.given("node-rank")) {
         plan_.warnings.push_back(absl::StrCat(
             From("node-rank"), " has no effect at an endpoint: the master gives the ranks"));
       }
@@ -203,7 +203,7 @@ class RendezvousPlanner {
     if (mode_ != Mode::kSingleNode && id.text.empty()) {
       return Bad(absl::StrCat(id.from, " is empty: give the job a name, the same on all nodes"));
     }
-    if (mode_ != Mode::kSingleNode && !options_.given("rdzv-id")) {
+    if (mode_ != Mode::kSingleNode && id.source == Source::kDefault) {
       plan_.warnings.push_back(
           "no --rdzv-id: the job is called 'none', and another job without one at the same "
           "endpoint would be taken for the same job");

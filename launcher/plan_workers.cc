@@ -4,10 +4,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "launcher/option_values.h"
 #include "launcher/plan_parts.h"
@@ -15,29 +13,13 @@
 namespace muster {
 namespace {
 
-// How many of `gpus` CUDA_VISIBLE_DEVICES leaves: CUDA stops at the first entry that is none.
-int VisibleGpus(int gpus, const std::string& list) {
-  int visible = 0;
-  for (absl::string_view entry : absl::StrSplit(list, ',')) {
-    entry = absl::StripAsciiWhitespace(entry);
-    int index = 0;
-    bool is_index = absl::SimpleAtoi(entry, &index);
-    bool is_name = absl::StartsWith(entry, "GPU-") || absl::StartsWith(entry, "MIG-");
-    if (!is_name && (!is_index || index < 0 || index >= gpus)) break;
-    ++visible;
-  }
-  return visible;
-}
-
 struct Counted {
   int slots = 0;
   std::string from;
 };
 
 int CountGpus(const EnvMap& env, MachineProbe& machine) {
-  int gpus = machine.GpuCount();
-  const std::string* list = FindVariable(env, "CUDA_VISIBLE_DEVICES");
-  return list == nullptr ? gpus : VisibleGpus(gpus, *list);
+  return static_cast<int>(VisibleGpus(machine.Gpus(), env).size());
 }
 
 absl::StatusOr<Counted> CountSlots(const Setting& setting, const EnvMap& env,
@@ -53,7 +35,7 @@ absl::StatusOr<Counted> CountSlots(const Setting& setting, const EnvMap& env,
       if (gpus > 0) return Counted{gpus, absl::StrCat(setting.from, " gpu: GPUs")};
       return absl::FailedPreconditionError(absl::StrCat(
           setting.from, ": 'gpu' and this machine has no usable GPU",
-          machine.GpuCount() > 0 ? " (CUDA_VISIBLE_DEVICES)" : "", ": give a number or cpu"));
+          machine.Gpus().empty() ? "" : " (CUDA_VISIBLE_DEVICES)", ": give a number or cpu"));
     }
     case SlotCount::kAuto: {
       int gpus = CountGpus(env, machine);
@@ -111,13 +93,13 @@ absl::Status PlanWorkers(const Options& options, const EnvMap& env, MachineProbe
   if (agent.slots > 1 && FindVariable(env, "OMP_NUM_THREADS") == nullptr) {
     plan->lines.push_back({"OMP_NUM_THREADS", "1", "default with several workers"});
   }
-  return absl::OkStatus();
+  return PlanBinding(options, env, machine, plan);
 }
 
 absl::Status PlanCommand(const Options& options, const EnvMap& env, MachineProbe& machine,
                          Plan* plan) {
   ProgramRequest request = {options.program, options.arguments, options.on("module"),
-                            options.on("no-python")};
+                            options.on("no-python"), options.on("run-path")};
   auto inspect = [&machine](const std::string& path) { return machine.Inspect(path); };
   absl::StatusOr<std::vector<std::string>> command = WorkerCommand(request, env, inspect);
   if (!command.ok()) return command.status();

@@ -14,6 +14,7 @@
 #include "base/event_loop.h"
 #include "base/log.h"
 #include "launcher/cluster_door.h"
+#include "launcher/completion.h"
 #include "launcher/exit_codes.h"
 #include "launcher/help_text.h"
 #include "launcher/machine_probe.h"
@@ -79,6 +80,9 @@ int RunCommand(const std::vector<std::string>& words, const EnvMap& env, char** 
   absl::StatusOr<Options> options = ParseOptions(words, env);
   if (!options.ok()) return Fail(options.status());
   if (options->help) return Print(RunHelpText());
+
+  const std::string& shell = options->text("print-completion");
+  if (!shell.empty()) return Print(CompletionScript(shell));
 
   RealMachine machine;
   absl::StatusOr<Plan> plan = MakePlan(*options, env, machine);

@@ -6,12 +6,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
+DATA = Path("tests/fuzz/corpus")  # bytes, not text
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 
 
 def files():
-    """Paths, relative to the root and sorted, of all files but those that git ignores; of all but hidden ones where
-    this is no git checkout."""
+    """Paths, relative to the root and sorted, of all files but data and those that git ignores; of all but hidden
+    ones where this is no git checkout."""
     git = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=False,
                          capture_output=True)
     if git.returncode == 0:
@@ -19,7 +21,7 @@ def files():
     else:
         names = [path.relative_to(ROOT) for path in ROOT.rglob("*")
                  if not any(part.startswith((".", "bazel-")) for part in path.relative_to(ROOT).parts)]
-    return sorted(name for name in set(names) if (ROOT / name).is_file())
+    return sorted(name for name in set(names) if (ROOT / name).is_file() and DATA not in name.parents)
 
 
 def with_suffix(*suffixes):

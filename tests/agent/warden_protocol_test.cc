@@ -27,7 +27,8 @@ class Dice {
   WardenRequest Request() {
     switch (Below(3)) {
       case 0:
-        return SpawnRequest{Number(), List(1), List(0), static_cast<uint8_t>(Below(4))};
+        return SpawnRequest{Number(), List(1), List(0), static_cast<uint8_t>(Below(4)),
+                            std::vector<uint32_t>(Below(3), Below(kCpusMax))};
       case 1:
         return SignalRequest{static_cast<int32_t>(Number()), Below(2) == 0};
       default:
@@ -127,6 +128,8 @@ TEST(WardenProtocol, AFlippedByteIsRefusedOrChangesTheMeaning) {
 TEST(WardenProtocol, ASpawnWithoutAProgramOrWithFourDescriptorsIsRefused) {
   EXPECT_FALSE(DecodeRequest(Encode(WardenRequest(SpawnRequest{0, {}, {}, 2}))));
   EXPECT_FALSE(DecodeRequest(Encode(WardenRequest(SpawnRequest{0, {"/bin/true"}, {}, 4}))));
+  EXPECT_FALSE(
+      DecodeRequest(Encode(WardenRequest(SpawnRequest{0, {"/bin/true"}, {}, 2, {kCpusMax}}))));
 }
 
 TEST(WardenProtocol, RequestsAndAnswersAreNotMistakenForEachOther) {

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -50,6 +51,22 @@ std::string Everything(const std::string& path) {
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+TEST_F(WardenSpawn, AWorkerRunsOnlyOnItsCpus) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  uint32_t last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &allowed)) --last;
+  Start();
+  Output output;
+  const std::string script = "grep Cpus_allowed_list /proc/self/status";
+  Spawn({0, {"/bin/bash", "-c", script}, {}, 2, {last}}, output);
+  EXPECT_EQ(output.Line(), "Cpus_allowed_list:\t" + std::to_string(last));
+  Next<ExitedAnswer>();
+  Output none;
+  Spawn({0, {"/bin/true"}, {}, 2, {kCpusMax - 1}}, none);
+  EXPECT_EQ(Next<NotStartedAnswer>().error, EINVAL);
 }
 
 TEST_F(WardenSpawn, OwnVariablesReplaceThoseOfTheAgentAndTheOthersStay) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "launcher/machine_probe.h"
@@ -14,7 +15,14 @@ namespace muster {
 class FakeMachine : public MachineProbe {
  public:
   int CpuCount() override { return cpus; }
-  int GpuCount() override { return gpus; }
+  Topology ReadTopology() override { return topology; }
+  std::vector<Gpu> Gpus() override {
+    std::vector<Gpu> list;
+    for (int i = 0; i < gpus; ++i) list.push_back({absl::StrCat("GPU-", i), absl::StrCat(i)});
+    return list;
+  }
+  // Half of the GPUs are on NUMA node 0, the others on 1.
+  int NumaNodeOf(const Gpu& gpu) override { return 2 * std::stoi(gpu.pci_address) / gpus; }
   std::string HostName() override { return "host7"; }
   std::string RandomId() override { return "random-id"; }
 
@@ -31,6 +39,8 @@ class FakeMachine : public MachineProbe {
 
   int cpus = 4;
   int gpus = 0;
+  // Two sockets with two cores each.
+  Topology topology = {{{0, 0, 0, 0, 0}, {1, 1, 0, 0, 0}, {2, 2, 2, 1, 1}, {3, 3, 2, 1, 1}}};
   std::map<std::string, FileKind> files = {
       {"/usr/bin/python3", FileKind::kExecutable},
       {"/usr/bin/env", FileKind::kExecutable},

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/man_page.h"
 #include "launcher/option_table.h"
 
 namespace muster {
@@ -25,7 +26,7 @@ TEST(Help, NamesEveryOptionAndFitsATerminal) {
   for (const OptionSpec& spec : RunOptions()) {
     bool is_listed = help.find(absl::StrCat("--", spec.name, " ")) != help.npos ||
                      help.find(absl::StrCat("--", spec.name, "\n")) != help.npos;
-    EXPECT_EQ(is_listed, spec.kind != OptionKind::kUnavailable) << spec.name;
+    EXPECT_EQ(is_listed, spec.kind != OptionKind::kRefused) << spec.name;
   }
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
@@ -41,6 +42,11 @@ TEST(Help, IsTheRecordedOne) {
 TEST(Help, TheDocumentIsMadeFromTheTable) {
   EXPECT_EQ(CommandsDocument(), Content("docs/COMMANDS.md"))
       << "run: bazel run //launcher:commands_document > docs/COMMANDS.md";
+}
+
+TEST(ManPage, IsTheOneThatIsShipped) {
+  EXPECT_EQ(ManPage(), Content("packaging/man/muster-run.1"))
+      << "run: bazel run //launcher:commands_document -- man > packaging/man/muster-run.1";
 }
 
 }  // namespace

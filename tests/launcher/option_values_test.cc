@@ -28,9 +28,11 @@ TEST(OptionValues, QuotedTextIsOneShortLine) {
 }
 
 TEST(OptionValues, SwitchesAreWordsInAnyCase) {
-  for (const char* word : {"1", "true", "YES", "On"}) EXPECT_TRUE(ParseSwitch(word).value());
+  // As torchrun reads its variables: a number other than 0.
+  for (const char* word : {"1", "2", "-1", "true", "YES", "On"})
+    EXPECT_TRUE(ParseSwitch(word).value());
   for (const char* word : {"0", "FALSE", "no", "oFF"}) EXPECT_FALSE(ParseSwitch(word).value());
-  for (const char* word : {"", "2", "maybe", " 1"}) EXPECT_FALSE(ParseSwitch(word).ok());
+  for (const char* word : {"", "2x", "maybe", " 1", "-"}) EXPECT_FALSE(ParseSwitch(word).ok());
 }
 
 TEST(OptionValues, NodesAreANumberOrARange) {

@@ -35,10 +35,14 @@ const std::map<std::string, Sample>& Samples() {
   static const auto& samples = *new std::map<std::string, Sample>{
       {"nproc-per-node", {"3", "zero"}},
       {"module", {"1", "maybe"}},
-      {"no-python", {"yes", "2"}},
+      {"no-python", {"yes", "2x"}},
       {"role", {"actor", ""}},
       {"virtual-local-rank", {"ON", "perhaps"}},
       {"stdin", {"0", "all"}},
+      {"numa-binding", {"exclusive", "nodes"}},
+      {"run-path", {"true", "x"}},
+      {"event-log-handler", {"null", "console"}},
+      {"print-completion", {"bash", "tcsh"}},
       {"start-method", {"fork", "thread"}},
       {"nnodes", {"1:4", "4:1"}},
       {"standalone", {"true", "-"}},
@@ -116,6 +120,7 @@ TEST_P(EachOption, HasADefaultThatIsGood) {
 }
 
 TEST_P(EachOption, IsTakenFromItsVariableAndTheCommandLineWins) {
+  if (!spec().has_pet) return;
   EnvMap env = {{PetVariable(spec()), sample().good}};
   Options options = ParseOptions({"p"}, env).value();
   EXPECT_EQ(options.text(spec().name), sample().good);
@@ -130,11 +135,13 @@ TEST_P(EachOption, BadValuesAreRefusedByTheNameTheyCameUnder) {
   if (*sample().bad == 0) return;
   EXPECT_THAT(ProblemOf({absl::StrCat(dashed(), "=", sample().bad), "p"}),
               StartsWith(dashed() + ": "));
+  if (!spec().has_pet) return;
   EXPECT_THAT(ProblemOf({"p"}, {{PetVariable(spec()), sample().bad}}),
               StartsWith(PetVariable(spec()) + ": "));
 }
 
 TEST_P(EachOption, AnEmptyVariableIsAnError) {
+  if (!spec().has_pet) return;
   EXPECT_EQ(ProblemOf({"p"}, {{PetVariable(spec()), ""}}),
             PetVariable(spec()) + " is set and empty: give it a value or unset it");
 }
@@ -159,7 +166,7 @@ TEST_P(EachOption, SaysWhatItIs) {
 std::vector<const OptionSpec*> Available() {
   std::vector<const OptionSpec*> specs;
   for (const OptionSpec& spec : RunOptions()) {
-    if (spec.kind != OptionKind::kUnavailable) specs.push_back(&spec);
+    if (spec.kind != OptionKind::kRefused) specs.push_back(&spec);
   }
   return specs;
 }
@@ -258,12 +265,19 @@ TEST(Options, OtherVariablesComeAfterPetAndBeforeTheDefault) {
   EXPECT_EQ(ParseOptions({"p"}, {{"LOGLEVEL", ""}})->text("log-level"), "warning");
 }
 
-TEST(Options, WhatIsNotBuiltYetIsRefusedByName) {
-  absl::Status status = ParseOptions({"--numa-binding", "node", "p"}, {}).status();
+TEST(Options, WhatMakesNoSenseHereIsRefusedWithAReason) {
+  absl::Status status = ParseOptions({"--logs-specs", "mine", "p"}, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(status.message(), "--numa-binding is not available yet: leave it out");
-  status = ParseOptions({"p"}, {{"PET_RUN_PATH", "1"}}).status();
+  EXPECT_THAT(std::string(status.message()),
+              StartsWith("--logs-specs is refused, it names a class in Python"));
+  status = ParseOptions({"p"}, {{"PET_EVENT_LOG_HANDLER", "console"}}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST(Options, SomeHaveNoVariable) {
+  EXPECT_EQ(ParseOptions({"p"}, {{"PET_PRINT_COMPLETION", "bash"}})->text("print-completion"), "");
+  EXPECT_THAT(UnknownPetVariables({{"PET_PRINT_COMPLETION", "bash"}}),
+              ElementsAre(StartsWith("PET_PRINT_COMPLETION belongs to no option")));
 }
 
 TEST(Options, HelpWinsOverEverythingElse) {

@@ -73,7 +73,7 @@ TEST_F(PlanTest, CudaVisibleDevicesLimitsTheGpus) {
   machine_.gpus = 8;
   env_["CUDA_VISIBLE_DEVICES"] = "5,7";
   EXPECT_EQ(Make({"--nproc-per-node=gpu"}).agent.slots, 2);
-  env_["CUDA_VISIBLE_DEVICES"] = "GPU-1c2,3,9,1";  // CUDA stops at the entry that is no device
+  env_["CUDA_VISIBLE_DEVICES"] = "GPU-1,3,9,1";  // CUDA stops at the entry that is no device
   EXPECT_EQ(Make({"--nproc-per-node=gpu"}).agent.slots, 2);
   for (const char* none : {"", "-1", "NoDevFiles"}) {
     env_["CUDA_VISIBLE_DEVICES"] = none;
@@ -95,6 +95,25 @@ TEST_F(PlanTest, VirtualLocalRanksNeedAnEntryEach) {
               HasSubstr("2 workers and 1 entries in CUDA_VISIBLE_DEVICES"));
   env_["CUDA_VISIBLE_DEVICES"] = "5,7";
   EXPECT_TRUE(Make({"--virtual-local-rank", "--nproc-per-node=2"}).agent.virtual_local_rank);
+}
+
+TEST_F(PlanTest, ABindingPutsWorkersNearTheirGpus) {
+  EXPECT_THAT(Make({}).agent.cpus, IsEmpty());
+  machine_.gpus = 4;
+  Plan plan = Make({"--nproc-per-node=gpu", "--numa-binding=exclusive"});
+  EXPECT_THAT(plan.agent.cpus,
+              ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2), ElementsAre(3)));
+  EXPECT_THAT(DryRunText(plan), HasSubstr("CPUs of local rank 3"));
+  env_["CUDA_VISIBLE_DEVICES"] = "3";
+  EXPECT_THAT(Make({"--numa-binding=node"}).agent.cpus, ElementsAre(ElementsAre(2, 3)));
+}
+
+TEST_F(PlanTest, ABindingWithoutGpusGoesRoundTheNumaNodes) {
+  EXPECT_THAT(Make({"--nproc-per-node=2", "--numa-binding=node"}).agent.cpus,
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
+  EXPECT_THAT(Problem({"--nproc-per-node=5", "--numa-binding=exclusive"},
+                      absl::StatusCode::kFailedPrecondition),
+              StartsWith("--numa-binding: NUMA node 0 has 2 cores for 3 workers"));
 }
 
 TEST_F(PlanTest, AProgramIsNeeded) {

@@ -123,5 +123,15 @@ TEST_F(WorkerCommandTest, WhatCannotBeExecutedIsDenied) {
               HasSubstr("permission denied"));
 }
 
+TEST_F(WorkerCommandTest, RunPathMeansPythonWhateverTheNameIs) {
+  ProgramRequest request = {"build/trainer"};
+  request.run_path = true;
+  EXPECT_THAT(*Command(request), ElementsAre("/venv/bin/python3", "-u", "build/trainer"));
+  request.no_python = true;
+  EXPECT_THAT(*Command(request), ElementsAre("/venv/bin/python3", "-u", "build/trainer"));
+  request.module = true;
+  EXPECT_THAT(Problem(request, absl::StatusCode::kInvalidArgument), HasSubstr("--run-path"));
+}
+
 }  // namespace
 }  // namespace muster
