@@ -46,6 +46,12 @@ int ExitCodeOfSpawn(const NotStartedAnswer& answer) {
   return answer.error == ENOENT || answer.error == ENOTDIR ? 127 : 126;
 }
 
+// Where the kernel's word alone does not say which limit it was.
+const char* AdviceOn(int error) {
+  if (error == EAGAIN) return ": raise the limit of processes (ulimit -u)";
+  return error == EMFILE ? ": raise the limit of open files (ulimit -n)" : "";
+}
+
 int ExitCodeOf(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? kExitBadSetting : kExitNoFile;
 }
@@ -133,9 +139,9 @@ void GenerationShell::Answered(const WardenAnswer& answer) {
     pump_.SetPid(static_cast<int>(started->id), started->pid);
     on_event_(WorkerSpawned{static_cast<int>(started->id), started->pid});
   } else if (const auto* failed = std::get_if<NotStartedAnswer>(&answer)) {
-    on_event_(SpawnFailed{
-        static_cast<int>(failed->id), ExitCodeOfSpawn(*failed),
-        absl::StrCat("cannot start ", options_.argv[0], ": ", strerror(failed->error))});
+    on_event_(SpawnFailed{static_cast<int>(failed->id), ExitCodeOfSpawn(*failed),
+                          absl::StrCat("cannot start ", options_.argv[0], ": ",
+                                       strerror(failed->error), AdviceOn(failed->error))});
   } else if (const auto* exited = std::get_if<ExitedAnswer>(&answer)) {
     const int local_rank = static_cast<int>(exited->id);
     const ExitStatus status = ExitStatus::FromWait(exited->wait_status);

@@ -254,7 +254,11 @@ absl::StatusOr<WardenProcess> ForkWarden(const WardenOptions& options) {
   }
   const int error = errno;
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  if (pid < 0) return absl::ErrnoToStatus(error, "cannot fork the warden");
+  if (pid < 0) {
+    return absl::Status(absl::ErrnoToStatusCode(error),
+                        absl::StrCat("cannot fork the warden: ", strerror(error),
+                                     ": raise the limit of processes (ulimit -u), or end some"));
+  }
   return WardenProcess{pid, std::move(ours)};
 }
 

@@ -148,6 +148,28 @@ class OnATerminal(unittest.TestCase):
         self.terminal.type("kill %1\n")
         self.assert_nothing_left()
 
+    def test_a_node_among_two_that_is_stopped_for_less_than_a_lease_goes_on(self):
+        other = Terminal(self.folder)
+        self.addCleanup(other.clean_up)
+        meeting = ("--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-id", "stopped", "--rdzv-endpoint",
+                   f"127.0.0.1:{harness.free_port()}")
+        for name, terminal in (("a", other), ("b", self.terminal)):
+            terminal.run(*meeting, "--node-id", name, "--no-python", "bash", "-c", COUNTER)
+        worker = int(self.terminal.expect(r"step 3 of attempt 0 by (\d+)\n").group(1))
+        self.terminal.type(CTRL_Z)
+        self.terminal.expect(r"Stopped")
+        wait_for_state(worker, "T")
+        position = int(other.expect(r"(?s:.*)step (\d+) of").group(1))
+        other.expect(rf"step {position + 3} of attempt 0 by")
+        self.terminal.type("fg\n")
+        for _ in range(10):
+            self.terminal.expect(rf"step \d+ of attempt 0 by {worker}\n")
+        for terminal in (self.terminal, other):
+            terminal.type(CTRL_C)
+            terminal.expect("SIGINT: stopping")
+            terminal.expect(re.escape(PROMPT))
+        self.assert_nothing_left()
+
     def test_a_stopped_job_that_is_killed_leaves_nothing(self):
         self.terminal.run("--no-python", "bash", "-c", SLEEPER)
         self.terminal.expect(r"\nup\n")
