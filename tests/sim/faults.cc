@@ -146,6 +146,10 @@ void Faults::FreezeMaster() {
   if (scenario_.is_hosted) return FreezeAgent(0);
   const Duration duration = world_.random.Between(0s, 3 * scenario_.settings.lease());
   CutOffAll(duration);
+  // What is silent already is judged so much later.
+  for (int node = 0; node < scenario_.nodes(); ++node) {
+    if (MayBeSilent(node)) Silence(node, duration);
+  }
   master_.Freeze(duration);
 }
 
@@ -162,7 +166,9 @@ void Faults::Silence(int node, Duration duration) {
   silent_until_[node] = std::max(silent_until_[node], world_.queue.now() + duration + aftermath);
 }
 
-bool Faults::MayBeSilent(int node) const { return world_.queue.now() < silent_until_[node]; }
+bool Faults::MayBeSilent(int node) const {
+  return nodes_[node]->agent() == nullptr || world_.queue.now() < silent_until_[node];
+}
 
 void Faults::CutOffAll(Duration duration) {
   for (int node = 0; node < scenario_.nodes(); ++node) CutOff(node, duration);
