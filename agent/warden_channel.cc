@@ -18,6 +18,9 @@ namespace {
 // The kernel never merges two control messages into one recvmsg, so this is more than one frame can
 // bring.
 constexpr size_t kFdsPerFrame = 8;
+// How many are taken before the frames that they came with are served: what waits in the socket
+// costs the receiver no descriptor.
+constexpr size_t kFdsHeldMax = 16;
 
 }  // namespace
 
@@ -80,6 +83,7 @@ bool WardenChannel::SendSome(Outgoing& out) {
 bool WardenChannel::Fill() {
   std::array<char, 64 << 10> buffer;
   while (true) {
+    if (fds_.size() >= kFdsHeldMax) return is_sane();
     iovec piece{buffer.data(), buffer.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kFdsPerFrame)> control{};
     msghdr message{};

@@ -30,7 +30,8 @@ class WardenChannel {
   void Flush();
   bool wants_write() const { return !outbox_.empty() && !waits_for_peer_; }
 
-  // Reads what has arrived, without waiting. False when the peer is gone or sends what is no frame
+  // Reads what has arrived, without waiting; not all of it while descriptors wait to be taken, so
+  // take them and wait for the socket again. False when the peer is gone or sends what is no frame
   // (frames read before are still handed out).
   bool Fill();
 

@@ -119,6 +119,25 @@ TEST(WardenChannel, AFullSocketKeepsNobodyWaitingAndLosesNothing) {
   EXPECT_FALSE(sender.wants_write());
 }
 
+TEST(WardenChannel, DescriptorsThatNobodyHasTakenStayInTheSocketAfterAFew) {
+  Ends ends = SocketPair();
+  WardenChannel sender(std::move(ends.a));
+  WardenChannel receiver(std::move(ends.b));
+  const Ends pipe = Pipe();
+  constexpr int kFrames = 100;
+  for (int i = 0; i < kFrames; ++i) sender.Send(Frame("one"), {pipe.a.get()});
+  int received = 0;
+  for (int before = 0; received < kFrames; before = received) {
+    ASSERT_TRUE(receiver.Fill());
+    while (receiver.NextFrame()) {
+      ASSERT_TRUE(receiver.TakeFds(1));
+      ++received;
+    }
+    EXPECT_GT(received, before);
+    EXPECT_LE(received - before, 16);
+  }
+}
+
 TEST(WardenChannel, WhatAPeerSaidBeforeItWentIsStillHandedOut) {
   Ends ends = SocketPair();
   WardenChannel receiver(std::move(ends.b));

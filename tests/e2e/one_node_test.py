@@ -104,6 +104,11 @@ class OneNode(Case):
         job, code = self.run_job("--nproc-per-node", 512, "--no-python", "/bin/true", prefix=usual)
         self.assertEqual((code, job.text()), (0, ""))
 
+    def test_a_low_descriptor_limit_that_suffices_suffices(self):
+        limited = ["bash", "-c", 'ulimit -n 40; exec "$@"', "limited"]
+        job, code = self.run_job("--nproc-per-node", 24, "--no-python", "/bin/true", prefix=limited)
+        self.assertEqual((code, job.text()), (0, ""))
+
     def test_workers_get_the_descriptor_limit_that_the_launcher_was_given(self):
         limited = ["bash", "-c", 'ulimit -Sn 64; exec "$@"', "limited"]
         job, code = self.run_job("--nproc-per-node", 100, "--no-python", "bash", "-c", "ulimit -Sn", prefix=limited)
