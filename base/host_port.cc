@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -11,23 +12,36 @@ namespace {
 
 constexpr size_t kHostLengthMax = 253;  // RFC 1035
 
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_';
+}
+
+// A zone is the name or number of an interface.
+bool IsZone(std::string_view zone) {
+  return !zone.empty() && std::all_of(zone.begin(), zone.end(), IsNameCharacter);
+}
+
+// inet_pton() would stop at a NUL and not see what follows.
+bool HasNul(const std::string& text) { return text.find('\0') != std::string::npos; }
+
 bool IsIpv6(const std::string& host) {
-  const std::string address = host.substr(0, host.find('%'));
+  const size_t percent = host.find('%');
+  const std::string address = host.substr(0, percent);
+  if (percent != std::string::npos && !IsZone(std::string_view(host).substr(percent + 1))) {
+    return false;
+  }
   in6_addr ignored;
-  return inet_pton(AF_INET6, address.c_str(), &ignored) == 1;
+  return !HasNul(address) && inet_pton(AF_INET6, address.c_str(), &ignored) == 1;
 }
 
 bool IsIpv4(const std::string& host) {
   in_addr ignored;
-  return inet_pton(AF_INET, host.c_str(), &ignored) == 1;
+  return !HasNul(host) && inet_pton(AF_INET, host.c_str(), &ignored) == 1;
 }
 
 bool IsHostName(std::string_view host) {
-  for (const char c : host) {
-    const bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '-' || c == '.' || c == '_';
-    if (!ok) return false;
-  }
+  if (!std::all_of(host.begin(), host.end(), IsNameCharacter)) return false;
   return !host.empty() && host.size() <= kHostLengthMax && host.front() != '-';
 }
 

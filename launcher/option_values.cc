@@ -91,7 +91,7 @@ absl::StatusOr<Duration> ParsePositiveSpan(absl::string_view text) {
 absl::StatusOr<NodeRange> ParseNodes(absl::string_view text) {
   std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
   NodeRange range;
-  if (parts.size() > 2 || !ReadWhole(parts.front(), &range.min) ||
+  if (parts.empty() || parts.size() > 2 || !ReadWhole(parts.front(), &range.min) ||
       !ReadWhole(parts.back(), &range.max)) {
     return Bad(Quoted(text), " is neither N nor MIN:MAX: give 4 or 2:4, for example");
   }

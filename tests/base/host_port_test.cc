@@ -54,6 +54,10 @@ TEST(HostPortTest, RefusesWhatIsNoEndpointInOneLineThatQuotesIt) {
       "[]:80",
       "-node:80",
       "node\n07:80",
+      "e80::1%eth0]:7",
+      "[fe80::1%]:80",
+      "[fe80::1%a\nb]:80",
+      std::string("fe80::1\0x", 9),
       std::string(254, 'a'),
   };
   for (const std::string& text : table) {

@@ -36,6 +36,7 @@ TEST(OptionValues, SwitchesAreWordsInAnyCase) {
 }
 
 TEST(OptionValues, NodesAreANumberOrARange) {
+  EXPECT_FALSE(ParseNodes(absl::string_view()).ok());
   EXPECT_EQ(ParseNodes("4")->min, 4);
   EXPECT_EQ(ParseNodes("4")->max, 4);
   EXPECT_EQ(ParseNodes("2:8")->min, 2);
