@@ -179,6 +179,8 @@ class AgentLoop {
   void Perform(const SignalTree& effect) { host_.Signal({effect.signal, true}); }
   void Perform(const SignalWorkers& effect) { host_.Signal({effect.signal, false}); }
   void Perform(const Suspend&) { SignalSource::Suspend(); }
+  void Perform(const InspectWorker& effect) { generation_.Inspect(effect.local_rank, effect.pid); }
+  void Perform(const KillWorker& effect) { host_.Signal({SIGKILL, false, effect.local_rank}); }
   void Perform(const TellWorkers& effect) { generation_.Tell(effect.text); }
 
   void Perform(const CloseGeneration&) {

@@ -5,15 +5,14 @@
 #include <variant>
 #include <vector>
 
+#include "agent/effects.h"
 #include "base/exit_status.h"
 #include "rendezvous/messages.h"
 
-// What the supervisor machine (agent/supervisor_machine.h) is told and what it orders. Plain
-// values.
+// What the supervisor machine (agent/supervisor_machine.h) is told; what it orders is in
+// agent/effects.h. Plain values.
 
 namespace muster {
-
-// ── Events ──────────────────────────────────────────────────────────────────────────────────────
 
 // The node is ready to join. Comes first, once.
 struct Begin {};
@@ -89,61 +88,6 @@ using SupervisorEvent =
     std::variant<Begin, PortReserved, FromMaster, MasterLost, RendezvousDone, WorkerSpawned,
                  SpawnFailed, WorkerExited, TreeEmptied, WorkerSaid, SignalReceived, SuspendAsked,
                  WardenLost, TimeCame>;
-
-// ── Effects, to be performed in order ───────────────────────────────────────────────────────────
-
-struct ReservePort {};  // answered by PortReserved
-struct OpenStream {};   // to the master
-struct SendToMaster {
-  AgentMessage message;
-};
-struct FinishRendezvous {};  // acknowledge the verdict
-
-// Start every local rank of the assignment; each is answered by WorkerSpawned or SpawnFailed.
-struct StartWorkers {
-  Assignment assignment;
-};
-
-// To every descendant of the warden (a SIGCONT follows a signal that ends a process, so that a
-// stopped one sees it).
-struct SignalTree {
-  int signal = 0;
-};
-
-// To the worker processes themselves, not to their descendants.
-struct SignalWorkers {
-  int signal = 0;
-};
-
-// Stop this process, as SIGTSTP does by itself. Performed when it has been continued; the kernel
-// does not stop what no shell could continue.
-struct Suspend {};
-
-// One datagram to each worker that is connected to its socket.
-struct TellWorkers {
-  std::string text;
-};
-
-// The workers of the generation have ended: their sockets and pipes can go.
-struct CloseGeneration {};
-
-enum class NoteLevel { kDebug, kInfo, kWarning, kError };
-
-// A line for the log.
-struct Note {
-  NoteLevel level = NoteLevel::kInfo;
-  std::string text;
-};
-
-// The agent's work is over; the process exits with `exit_code`. Always the last effect.
-struct End {
-  int exit_code = 0;
-};
-
-using SupervisorEffect =
-    std::variant<ReservePort, OpenStream, SendToMaster, FinishRendezvous, StartWorkers, SignalTree,
-                 SignalWorkers, Suspend, TellWorkers, CloseGeneration, Note, End>;
-using SupervisorEffects = std::vector<SupervisorEffect>;
 
 }  // namespace muster
 

@@ -13,6 +13,7 @@ namespace {
 constexpr int kColumns = 100;
 constexpr int kLabelColumns = 14;  // two blanks, a label, blanks
 constexpr size_t kStderrLinesMax = 30;
+constexpr size_t kThreadLinesMax = 60;
 constexpr size_t kMessageLinesMax = 12;
 constexpr size_t kListedMax = 16;
 constexpr int kFailureLineColumns = 240;
@@ -81,6 +82,14 @@ void AddStderr(const std::string& tail, Box& box) {
   }
 }
 
+void AddThreads(const std::vector<std::string>& threads, Box& box) {
+  if (threads.empty()) return;
+  box.Line("  its threads, before it was killed:");
+  for (size_t i = 0; i < std::min(threads.size(), kThreadLinesMax); ++i) {
+    box.Line(CutToColumns("    | " + CleanLine(threads[i]), kColumns));
+  }
+}
+
 void AddRootCause(const FailedWorker& failure, Box& box) {
   box.Wrapped("Root cause: " + Who(failure.rank, failure.local_rank, failure.pid) + ": " +
               failure.status.ToString());
@@ -89,7 +98,9 @@ void AddRootCause(const FailedWorker& failure, Box& box) {
   if (!failure.node.empty()) box.Field("node", failure.node + host);
   if (!failure.time.empty()) box.Field("time", failure.time);
   AddMessage(failure.message, box);
-  if (const std::string hint = FailureHint(failure.status); !hint.empty()) box.Field("hint", hint);
+  const std::string hint = failure.is_stalled ? "" : FailureHint(failure.status);
+  if (!hint.empty()) box.Field("hint", hint);
+  AddThreads(failure.threads, box);
   AddStderr(failure.stderr_tail, box);
   box.Path("log", failure.log_path);
   box.Path("error file", failure.error_file);
@@ -153,6 +164,7 @@ std::string ExitReportText(const ExitReport& report) {
   AddStopped(report.stopped, box);
   box.Line("");
   box.Path("logs", report.log_root);
+  if (!report.verdict.empty()) box.Field("verdict", report.verdict);
   box.Field("exit code", std::to_string(report.exit_code));
   box.Border();
   return box.text_;

@@ -21,9 +21,11 @@ struct FailedWorker {
   std::string time;  // wall clock of its end, as it shall be shown; may be empty
   std::string
       message;  // from its error file, its socket, or why it could not be started; may be empty
-  std::string stderr_tail;  // last lines, where they are known
-  std::string log_path;     // of its stderr; may be empty
-  std::string error_file;   // may be empty
+  std::string stderr_tail;                // last lines, where they are known
+  std::vector<std::string> threads = {};  // what they did before it was killed; may be empty
+  bool is_stalled = false;                // the launcher killed it for its silence
+  std::string log_path;                   // of its stderr; may be empty
+  std::string error_file;                 // may be empty
 };
 
 // A worker that the launcher stopped because of a failure elsewhere.
@@ -43,7 +45,8 @@ struct ExitReport {
   int64_t generation = 0;
   int restarts_used = 0;
   int restarts_max = 0;
-  int exit_code = 0;  // of the launcher
+  int exit_code = 0;         // of the launcher
+  std::string verdict = {};  // the job's, where it says more than the rest; may be empty
 
   std::vector<FailedWorker>
       failures;  // of this node, in the order they were seen: the first is the root cause here
@@ -60,8 +63,8 @@ struct ExitReport {
 // The block for stderr at the end of a failed job: root cause, other failures, stopped workers,
 // with a final line break. No control bytes from outside are left in it. Lines have at most 100
 // columns: longer messages of the root cause are wrapped, lines of stderr and other failures cut
-// with '…'; only paths stay in one piece. At most 30 lines of stderr, 12 of the message, 16 workers
-// of each list. Pure.
+// with '…'; only paths stay in one piece. At most 30 lines of stderr and 60 of threads, 12 of the
+// message, 16 workers of each list. Pure.
 std::string ExitReportText(const ExitReport& report);
 
 // The short form for each restart, without a line break, at most 240 columns:

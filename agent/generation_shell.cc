@@ -9,8 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/error_file.h"
+#include "agent/thread_stacks.h"
 #include "agent/worker_env.h"
 #include "base/local_addresses.h"
+#include "base/log.h"
 #include "base/one_line.h"
 
 namespace muster {
@@ -19,6 +21,7 @@ namespace {
 constexpr int kExitNoProcess = 71;   // EX_OSERR
 constexpr int kExitNoFile = 73;      // EX_CANTCREAT
 constexpr int kExitBadSetting = 78;  // EX_CONFIG
+constexpr int kThreadsMax = 32;      // shown of one worker
 
 std::string HostName() {
   char name[256] = "";
@@ -122,6 +125,7 @@ absl::Status GenerationShell::Spawn(const Assignment& assignment, int local_rank
 }
 
 void GenerationShell::Start(const Assignment& assignment) {
+  threads_.clear();
   absl::Status status = Open(assignment);
   for (int i = 0; status.ok() && i < options_.slots; ++i) status = Spawn(assignment, i);
   pump_.CloseWorkerEnds();
@@ -156,6 +160,13 @@ void GenerationShell::Answered(const WardenAnswer& answer) {
     on_event_(WorkerExited{local_rank, status, exited->tree_empty});
   } else {
     on_event_(TreeEmptied{});
+  }
+}
+
+void GenerationShell::Inspect(int local_rank, int pid) {
+  threads_[local_rank] = ThreadStacks(pid, kThreadsMax);
+  for (const std::string& line : threads_[local_rank]) {
+    Log(LogLevel::kError, absl::StrCat("local rank ", local_rank, ": ", line));
   }
 }
 

@@ -2,6 +2,7 @@
 #define MUSTER_AGENT_GENERATION_SHELL_H_
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,12 @@ class GenerationShell {
   void Tell(const std::string& text) { sockets_.Tell(text); }
   void Answered(const WardenAnswer& answer);
   void Close();
+  // Looks at the threads of a worker and logs what they do.
+  void Inspect(int local_rank, int pid);
 
   // For the report, valid until the next Start.
   std::string StderrTail(int local_rank, int lines) { return pump_.Tail(local_rank, lines); }
+  const std::vector<std::string>& Threads(int local_rank) { return threads_[local_rank]; }
   std::string LogPath(int local_rank) const { return directory_.LogFile(local_rank, true); }
   std::string ErrorFile(int local_rank) const { return directory_.ErrorFile(local_rank); }
   const std::string& log_root() const { return directory_.log_root(); }
@@ -64,6 +68,7 @@ class GenerationShell {
   WorkerSockets sockets_;
   LogPump pump_;
   UniqueFd null_input_;
+  std::map<int, std::vector<std::string>> threads_;  // of inspected workers, by local rank
 };
 
 // The address that the workers of this node shall use for their own sockets (MUSTER_LOCAL_ADDR);

@@ -69,6 +69,8 @@ void NodeReport::Closing(const Outcome& outcome) {
       const WorkerError error = ReadErrorFile(generation_.ErrorFile(local_rank));
       failed.message = error.message.empty() ? worker.problem : error.message;
       failed.stderr_tail = generation_.StderrTail(local_rank, kTailLines);
+      failed.threads = generation_.Threads(local_rank);
+      failed.is_stalled = worker.stalled;
       failed.log_path = generation_.LogPath(local_rank);
       failed.error_file = Existing(generation_.ErrorFile(local_rank));
       report_.failures.push_back(std::move(failed));
@@ -91,6 +93,9 @@ void NodeReport::Print(const Outcome& outcome, int exit_code) const {
   }
   ExitReport report = report_;
   report.exit_code = exit_code;
+  // Why restarts were left over.
+  const bool is_early = report.restarts_used < report.restarts_max;
+  if (outcome.verdict && is_early) report.verdict = outcome.verdict->cause;
   if (outcome.verdict && outcome.verdict->failed_node != options_.node_id) {
     report.cause_elsewhere = outcome.verdict->cause;
     report.failed_node = outcome.verdict->failed_node;

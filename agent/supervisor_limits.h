@@ -2,6 +2,7 @@
 #define MUSTER_AGENT_SUPERVISOR_LIMITS_H_
 
 #include <chrono>
+#include <cstddef>
 
 #include "base/time.h"
 
@@ -21,6 +22,11 @@ inline constexpr Duration kOverslept = std::chrono::seconds(1);
 // A signal that comes twice within this time (a scheduler that signals every process and the leader
 // too) counts once.
 inline constexpr Duration kSameSignal = std::chrono::seconds(1);
+// An agent that comes so much too late to its deadline was stopped meanwhile, and what the workers
+// reported in that time has not been heard yet: it judges nobody by it.
+inline constexpr Duration kFrozen = std::chrono::seconds(1);
+// How much of a STEP is quoted.
+inline constexpr size_t kStepBytesMax = 32;
 // How long a leaving node waits for its farewell to be delivered.
 inline constexpr Duration kFarewell = std::chrono::seconds(2);
 inline constexpr Duration kFirstWaitNote = std::chrono::seconds(5);

@@ -113,6 +113,7 @@ void SupervisorMachine::On(const TimeCame&) {
   // In this order: a stop for want of a master may begin with its grace over already.
   if (now_ >= NoMasterDeadline()) GiveUpWithoutMaster();
   if (now_ >= kill_at_) KillOrGiveUp();
+  if (now_ >= StallDeadline()) KillStalled();
   if (phase_ == SupervisorPhase::kEnded) return;
   switch (link_.Due(now_)) {
     case MasterLink::Action::kOpen:
@@ -139,8 +140,8 @@ void SupervisorMachine::On(const TimeCame&) {
 
 Time SupervisorMachine::NextDeadline() const {
   if (phase_ == SupervisorPhase::kEnded) return kNever;
-  return std::min(
-      {finish_at_, kill_at_, NoMasterDeadline(), link_.NextDeadline(), still_waiting_at_});
+  return std::min({finish_at_, kill_at_, StallDeadline(), NoMasterDeadline(), link_.NextDeadline(),
+                   still_waiting_at_});
 }
 
 }  // namespace muster

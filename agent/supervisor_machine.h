@@ -112,6 +112,8 @@ class SupervisorMachine {
   void MasterIsGone(const std::string& problem);
   void GiveUpWithoutMaster();
   void KillOrGiveUp();
+  void KillStalled();
+  Time StallDeadline() const;     // when the first worker will have been silent for too long
   void NodeHasEnded();            // an event of a worker may have been the last one
   Time NoMasterDeadline() const;  // when this node stops trying to get along without a master
   bool HasWorkers() const;

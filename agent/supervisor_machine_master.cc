@@ -21,10 +21,10 @@ void SupervisorMachine::Greet() {
   if (phase_ == SupervisorPhase::kStopping) running.phase = WorkersPhase::kStopping;
   if (phase_ == SupervisorPhase::kSucceeded) running.phase = WorkersPhase::kSucceeded;
   if (phase_ == SupervisorPhase::kJoining && generation > 0) running.phase = WorkersPhase::kStopped;
+  running.failure = outcome_.failure;
   Do(SendToMaster{options_.hello});
   if (generation == 0) return;
   // What may have been said while nobody listened. The master takes each as it takes the first.
-  if (outcome_.failure) Do(SendToMaster{*outcome_.failure});
   if (leaving_) Do(SendToMaster{*leaving_});
   if (phase_ == SupervisorPhase::kRunning) {
     if (workers_.AllStarted()) Do(SendToMaster{WorkersStarted{generation}});

@@ -113,6 +113,8 @@ void SupervisorMachine::On(const WorkerSaid& event) {
   Say(NoteLevel::kDebug,
       RankText(assignment_, event.local_rank) + " says " + event.key + "=" + event.value);
   if (event.key == "ERROR") worker->problem = event.value;
+  if (event.key == "STEP") worker->last_step = event.value.substr(0, kStepBytesMax);
+  if (event.key == "STEP" || worker->last_report != kNever) worker->last_report = now_;
   if (event.key != "READY" || event.value != "1") return;
   worker->is_ready = true;
   if (!ready_told_ && phase_ == SupervisorPhase::kRunning && workers_.AllReady()) {
@@ -125,6 +127,8 @@ void SupervisorMachine::Fail(const WorkerFailed& reported) {
   WorkerFailed failure = reported;
   failure.generation = assignment_.generation;
   failure.rank = assignment_.rank_base + failure.local_rank;
+  const JobSettings& settings = options_.hello.settings;
+  if (settings.fatal_exit_codes.Contains(failure.status.ShellCode())) failure.can_restart = false;
   outcome_.failure = failure;
   Say(NoteLevel::kInfo, RankText(assignment_, failure.local_rank) + " failed: " +
                             failure.status.ToString() + "; stopping the others of this node");
@@ -170,6 +174,38 @@ void SupervisorMachine::KillOrGiveUp() {
   }
   Close();
   EndWith(kExitBroken);
+}
+
+Time SupervisorMachine::StallDeadline() const {
+  const Duration limit = options_.hello.settings.stall_timeout;
+  Time first = kNever;
+  if (limit == Duration::zero() || phase_ != SupervisorPhase::kRunning) return first;
+  for (const Worker& worker : workers_.workers()) {
+    const bool counts = worker.state == Worker::State::kRunning && worker.last_report != kNever;
+    if (counts && !worker.stalled) first = std::min(first, worker.last_report + limit);
+  }
+  return first;
+}
+
+void SupervisorMachine::KillStalled() {
+  const Duration limit = options_.hello.settings.stall_timeout;
+  const bool was_frozen = now_ > StallDeadline() + kFrozen;
+  for (int i = 0; i < workers_.size(); ++i) {
+    Worker& worker = *workers_.Find(i);
+    if (worker.state != Worker::State::kRunning || worker.stalled) continue;
+    if (worker.last_report == kNever || now_ < worker.last_report + limit) continue;
+    if (was_frozen) {
+      worker.last_report = now_;
+      continue;
+    }
+    worker.stalled = true;
+    worker.problem = "stalled: it reported STEP=" + worker.last_step + " and then nothing for " +
+                     DurationText(limit);
+    Say(NoteLevel::kError, RankText(assignment_, i) + ", pid " + std::to_string(worker.pid) + ", " +
+                               worker.problem + "; killing it");
+    Do(InspectWorker{i, worker.pid});
+    Do(KillWorker{i});
+  }
 }
 
 void SupervisorMachine::Close() {

@@ -113,7 +113,10 @@ class Warden {
       if (request.signal == SIGKILL) group_.Kill();
       SignalDescendants(request.signal);
     } else {
-      for (const auto& [pid, id] : ids_) kill(pid, request.signal);
+      for (const auto& [pid, id] : ids_) {
+        if (request.only < 0 || static_cast<uint32_t>(request.only) == id)
+          kill(pid, request.signal);
+      }
     }
   }
 

@@ -132,6 +132,7 @@ std::string Encode(const WardenRequest& request) {
     Writer writer(Type::kSignal);
     writer.Put(signal->signal);
     writer.Put(signal->whole_tree);
+    writer.Put(signal->only);
     return writer.Finish();
   }
   Writer writer(Type::kLastWill);
@@ -187,7 +188,10 @@ std::optional<WardenRequest> DecodeRequest(std::string_view frame) {
     }
   } else if (*type == Type::kSignal) {
     SignalRequest signal;
-    if (reader.Get(signal.signal) && reader.Get(signal.whole_tree) && reader.AtEnd()) return signal;
+    if (reader.Get(signal.signal) && reader.Get(signal.whole_tree) && reader.Get(signal.only) &&
+        reader.AtEnd()) {
+      return signal;
+    }
   } else if (*type == Type::kLastWill) {
     LastWillRequest will;
     if (reader.Get(will.argv) && reader.Get(will.folder) && reader.AtEnd()) return will;

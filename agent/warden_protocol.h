@@ -28,11 +28,12 @@ struct SpawnRequest {
   bool operator==(const SpawnRequest&) const = default;
 };
 
-// To every descendant, or to the started processes only. SIGKILL to the tree is repeated until
-// nothing is left.
+// To every descendant, to the started processes only, or to a single one of these. SIGKILL to the
+// tree is repeated until nothing is left.
 struct SignalRequest {
   int32_t signal = 0;
   bool whole_tree = true;
+  int32_t only = -1;  // id of the one process, where not the whole tree; -1: each of them
   bool operator==(const SignalRequest&) const = default;
 };
 

@@ -21,7 +21,10 @@ struct Worker {
   ExitStatus status;           // when ended
   bool stopped_by_us = false;  // it ended after we had begun to stop the node
   bool is_ready = false;
-  std::string problem;  // why it could not be started, or what it said in ERROR=
+  Time last_report = kNever;  // of its socket, from its first STEP on
+  std::string last_step;      // as it said it
+  bool stalled = false;       // it was killed because it reported nothing
+  std::string problem;        // why it could not be started, or what it said in ERROR=
 };
 
 // The workers of one node in one generation. Pure.

@@ -158,6 +158,21 @@ constexpr OptionSpec kOptions[] = {
      .help = "Failures that the job survives, counted over all nodes. Nodes that come and go are "
              "not failures.",
      .check = CheckedWhole<0, kCountMax>},
+    {.name = "max-start-failures", .group = kFailures, .metavar = "N", .default_text = "0",
+     .default_note = "0: no limit", .in_torchrun = false,
+     .help = "Quick failures in a row (within 10 s and before READY=1) that end the job, whatever "
+             "is left of --max-restarts.",
+     .check = CheckedWhole<0, kCountMax>},
+    {.name = "fatal-exit-codes", .group = kFailures, .metavar = "CODES",
+     .default_note = "none", .in_torchrun = false,
+     .help = "Exit codes of a worker that end the job at once, as in 3,64-78; 128 + n for signal "
+             "n.",
+     .check = Checked<ParseExitCodes>},
+    {.name = "stall-timeout", .group = kFailures, .metavar = "TIME", .default_text = "0",
+     .default_note = "0: no limit", .in_torchrun = false,
+     .help = "A worker that has reported STEP and then reports nothing for so long is killed and "
+             "counts as failed.",
+     .check = Checked<ParseSpan>},
     {.name = "shutdown-timeout", .group = kFailures, .metavar = "TIME",
      .default_note = "30s; 25s in Kubernetes", .variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
      .help = "How long a worker has between SIGTERM and SIGKILL, on every path.",

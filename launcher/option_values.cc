@@ -146,6 +146,27 @@ absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text) {
   return ranks;
 }
 
+absl::StatusOr<ExitCodeSet> ParseExitCodes(absl::string_view text) {
+  ExitCodeSet codes;
+  if (text.empty() || text == "none") return codes;
+  for (absl::string_view item : absl::StrSplit(text, ',')) {
+    item = absl::StripAsciiWhitespace(item);
+    const std::pair<absl::string_view, absl::string_view> ends =
+        absl::StrSplit(item, absl::MaxSplits('-', 1));
+    int first = 0;
+    int last = 0;
+    const bool is_range = absl::StrContains(item, '-');
+    if (!ReadWhole(ends.first, &first) || !ReadWhole(is_range ? ends.second : ends.first, &last) ||
+        first < 1 || last < first || last >= ExitCodeSet::kSize) {
+      return Bad(Quoted(text),
+                 " is not a list of exit codes: give codes from 1 to 255 and ranges, ",
+                 "as in 3,64-78");
+    }
+    for (int code = first; code <= last; ++code) codes.Add(code);
+  }
+  return codes;
+}
+
 absl::StatusOr<std::vector<std::string>> ParseFilters(absl::string_view text) {
   std::vector<std::string> filters(1);
   for (size_t i = 0; i < text.size(); ++i) {

@@ -51,6 +51,9 @@ absl::StatusOr<StreamsByRank> ParseStreams(absl::string_view text);
 // Local ranks with commas between them; empty: none.
 absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text);
 
+// Exit codes from 1 to 255 and ranges of them, as in 3,64-78; empty or "none": an empty set.
+absl::StatusOr<ExitCodeSet> ParseExitCodes(absl::string_view text);
+
 // Texts with commas between them; ",," is a comma within a text. Empty texts are left out.
 absl::StatusOr<std::vector<std::string>> ParseFilters(absl::string_view text);
 

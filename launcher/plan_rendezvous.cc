@@ -252,6 +252,9 @@ class RendezvousPlanner {
     settings.nodes_min = nodes_.min;
     settings.nodes_max = nodes_.max;
     settings.max_restarts = Number("max-restarts");
+    settings.max_start_failures = Number("max-start-failures");
+    settings.fatal_exit_codes = ParseExitCodes(options_.text("fatal-exit-codes")).value();
+    settings.stall_timeout = ParseSpan(options_.text("stall-timeout")).value();
     settings.fencing = ParseFencing(options_.text("fencing")).value();
     settings.join_policy = ParseJoinPolicy(options_.text("join-policy")).value();
     settings.exit_barrier_timeout = ParseSpan(options_.text("exit-barrier-timeout")).value();
@@ -292,6 +295,9 @@ class RendezvousPlanner {
     if (settings.nodes_max != settings.nodes_min) absl::StrAppend(&range, ":", settings.nodes_max);
     Line("nodes", range, From("nnodes"));
     Line("restarts", absl::StrCat(settings.max_restarts), From("max-restarts"));
+    Line("start failures", absl::StrCat(settings.max_start_failures), From("max-start-failures"));
+    Line("fatal exit codes", settings.fatal_exit_codes.ToString(), From("fatal-exit-codes"));
+    Line("stall timeout", DurationText(settings.stall_timeout), From("stall-timeout"));
     if (mode_ == Mode::kSingleNode) return;
     std::string conf = From("rdzv-conf");
     Line("join timeout", DurationText(settings.join_timeout), conf);

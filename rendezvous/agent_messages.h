@@ -2,6 +2,7 @@
 #define MUSTER_RENDEZVOUS_AGENT_MESSAGES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,38 +18,6 @@ namespace muster {
 
 // What the workers of one node are doing.
 enum class WorkersPhase { kNone, kRunning, kStopping, kStopped, kSucceeded };
-
-// What an agent already runs when it (re-)attaches; a master without memory rebuilds the job from
-// these.
-struct Running {
-  WorkersPhase phase = WorkersPhase::kNone;
-  Assignment assignment;  // meaningful unless phase is kNone
-
-  bool operator==(const Running&) const = default;
-};
-
-// The first message of every stream.
-struct Hello {
-  std::string job_id;
-  JobSettings settings;
-  std::string node_id;
-  // Random per agent process; a newer Hello of the same node id replaces the older one.
-  uint64_t incarnation = 0;
-  int slots = 1;  // workers this node runs
-  std::string role = "default";
-  int fixed_group_rank = -1;               // --node-rank in static mode, else -1
-  std::string local_addr;                  // --local-addr, else empty
-  std::vector<std::string> own_addresses;  // of this node, the one that routes to the master first
-  std::string dialled_host;                // the endpoint's host as this agent dials it
-  // Reserved for the store of the next generation, should this node get group rank 0.
-  int next_port = 0;
-  std::string fixed_master_addr;  // static mode: --master-addr, else empty
-  int fixed_master_port = 0;      // static mode: --master-port, else 0
-  std::string topology_key;
-  Running running;
-
-  bool operator==(const Hello&) const = default;
-};
 
 struct Heartbeat {
   uint64_t sequence = 0;
@@ -87,6 +56,40 @@ struct WorkerFailed {
   std::string message;      // what the worker said of its error, one line; may be empty
   bool can_restart = true;  // false when no restart can help: the program cannot be executed
   bool operator==(const WorkerFailed&) const = default;
+};
+
+// What an agent already runs when it (re-)attaches; a master without memory rebuilds the job from
+// these.
+struct Running {
+  WorkersPhase phase = WorkersPhase::kNone;
+  Assignment assignment;  // meaningful unless phase is kNone
+  // The failure of that generation on this node: nobody may have heard of it yet.
+  std::optional<WorkerFailed> failure = {};
+
+  bool operator==(const Running&) const = default;
+};
+
+// The first message of every stream.
+struct Hello {
+  std::string job_id;
+  JobSettings settings;
+  std::string node_id;
+  // Random per agent process; a newer Hello of the same node id replaces the older one.
+  uint64_t incarnation = 0;
+  int slots = 1;  // workers this node runs
+  std::string role = "default";
+  int fixed_group_rank = -1;               // --node-rank in static mode, else -1
+  std::string local_addr;                  // --local-addr, else empty
+  std::vector<std::string> own_addresses;  // of this node, the one that routes to the master first
+  std::string dialled_host;                // the endpoint's host as this agent dials it
+  // Reserved for the store of the next generation, should this node get group rank 0.
+  int next_port = 0;
+  std::string fixed_master_addr;  // static mode: --master-addr, else empty
+  int fixed_master_port = 0;      // static mode: --master-port, else 0
+  std::string topology_key;
+  Running running;
+
+  bool operator==(const Hello&) const = default;
 };
 
 // All workers of the node exited with 0.

@@ -28,6 +28,8 @@ class FormationGate {
   void AfterFailure(bool is_quick, Time now);
   // The generation that ended had got going: it ends the row of quick failures.
   void GotGoing() { backoff_.Reset(); }
+  // How many failures in a row were quick.
+  int quick_failures() const { return backoff_.in_a_row(); }
   // A member left or is lost, and somebody may come in its place. A last call counts from here:
   // those who stop their workers meanwhile need not wait twice.
   void ExpectSuccessor(Time now, const JobSettings& settings);

@@ -89,6 +89,12 @@ JobSettings DecodeSettings(FieldCheck* check, const v1::JobSettings& from) {
       check->Span("settings.exit_barrier_timeout", from.exit_barrier_timeout_ns());
   to.fencing = DecodeEnum(check, from.fencing());
   to.join_policy = DecodeEnum(check, from.join_policy());
+  to.max_start_failures =
+      check->Int("settings.max_start_failures", from.max_start_failures(), 0, kCountMax);
+  for (int code : from.fatal_exit_codes()) {
+    to.fatal_exit_codes.Add(check->Int("settings.fatal_exit_codes", code, 1, 255));
+  }
+  to.stall_timeout = check->Span("settings.stall_timeout", from.stall_timeout_ns());
   return to;
 }
 
@@ -112,10 +118,14 @@ Assignment DecodeAssignment(FieldCheck* check, const v1::Assignment& from) {
   return to;
 }
 
+WorkerFailed DecodeKind(FieldCheck* check, const v1::WorkerFailed& from);
+
 Running DecodeRunning(FieldCheck* check, const v1::Running& from) {
   Running to;
   to.phase = DecodeEnum(check, from.phase());
-  if (to.phase != WorkersPhase::kNone) to.assignment = DecodeAssignment(check, from.assignment());
+  if (to.phase == WorkersPhase::kNone) return to;
+  to.assignment = DecodeAssignment(check, from.assignment());
+  if (from.has_failure()) to.failure = DecodeKind(check, from.failure());
   return to;
 }
 

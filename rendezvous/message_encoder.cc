@@ -62,6 +62,11 @@ void EncodeTo(const JobSettings& from, v1::JobSettings* to) {
   to->set_exit_barrier_timeout_ns(from.exit_barrier_timeout.count());
   to->set_fencing(Enum<v1::Fencing>(from.fencing));
   to->set_join_policy(Enum<v1::JoinPolicy>(from.join_policy));
+  to->set_max_start_failures(from.max_start_failures);
+  for (int code = 0; code < ExitCodeSet::kSize; ++code) {
+    if (from.fatal_exit_codes.Contains(code)) to->add_fatal_exit_codes(code);
+  }
+  to->set_stall_timeout_ns(from.stall_timeout.count());
 }
 
 void EncodeTo(const Assignment& from, v1::Assignment* to) {
@@ -78,6 +83,8 @@ void EncodeTo(const Assignment& from, v1::Assignment* to) {
   to->set_restart_count(from.restart_count);
   for (const std::string& member : from.members) to->add_members(Id(member));
 }
+
+void EncodeTo(const WorkerFailed& from, v1::WorkerFailed* to);
 
 void EncodeKind(const Hello& from, v1::AgentMessage* wire) {
   v1::Hello* to = wire->mutable_hello();
@@ -102,6 +109,7 @@ void EncodeKind(const Hello& from, v1::AgentMessage* wire) {
   running->set_phase(Enum<v1::WorkersPhase>(from.running.phase));
   if (from.running.phase != WorkersPhase::kNone) {
     EncodeTo(from.running.assignment, running->mutable_assignment());
+    if (from.running.failure) EncodeTo(*from.running.failure, running->mutable_failure());
   }
 }
 
@@ -122,8 +130,7 @@ void EncodeKind(const WorkersStopped& from, v1::AgentMessage* wire) {
   wire->mutable_workers_stopped()->set_next_port(from.next_port);
 }
 
-void EncodeKind(const WorkerFailed& from, v1::AgentMessage* wire) {
-  v1::WorkerFailed* to = wire->mutable_worker_failed();
+void EncodeTo(const WorkerFailed& from, v1::WorkerFailed* to) {
   to->set_generation(from.generation);
   to->set_local_rank(from.local_rank);
   to->set_rank(from.rank);
@@ -135,6 +142,10 @@ void EncodeKind(const WorkerFailed& from, v1::AgentMessage* wire) {
   to->set_was_ready(from.was_ready);
   to->set_message(Sentence(from.message));
   to->set_cannot_restart(!from.can_restart);
+}
+
+void EncodeKind(const WorkerFailed& from, v1::AgentMessage* wire) {
+  EncodeTo(from, wire->mutable_worker_failed());
 }
 
 void EncodeKind(const WorkersSucceeded& from, v1::AgentMessage* wire) {

@@ -47,6 +47,7 @@ constexpr std::array kNames = {
     Name{ReasonCode::kStaleWorkers, "stale_workers"},
     Name{ReasonCode::kNotAcknowledged, "not_acknowledged"},
     Name{ReasonCode::kFinishing, "finishing"},
+    Name{ReasonCode::kJobFailedStart, "job_failed_start"},
 };
 
 // In the order of the enum and complete.
@@ -152,6 +153,9 @@ std::string EndSentence(const Reason& r) {
                   : Number(r.a) + " of " + Counted(r.b, "restart is used", "restarts are used"));
     case ReasonCode::kJobFailedFatal:
       return "job failed: " + r.detail + "; no restart can mend it";
+    case ReasonCode::kJobFailedStart:
+      return "job failed: " + r.detail + "; " + Counted(r.a, "quick failure", "quick failures") +
+             " in a row, and max_start_failures is " + Number(r.b);
     case ReasonCode::kJobFailedJoinTimeout:
       return "the rendezvous timed out: " + Number(r.a) + " of " + Counted(r.b, "node", "nodes") +
              " had come after " + r.detail;

@@ -40,9 +40,10 @@ enum class ReasonCode {
   kStaleWorkers,          // workers of generation a belong to the past; generation b is current
   kNotAcknowledged,       // subject: node; it did not acknowledge the verdict within a milliseconds
   kFinishing,             // the workers of a of b members have all exited with 0
+  kJobFailedStart,        // a quick failures in a row, b may be; detail: the last failure
 };
 
-inline constexpr ReasonCode kLastReasonCode = ReasonCode::kFinishing;
+inline constexpr ReasonCode kLastReasonCode = ReasonCode::kJobFailedStart;
 
 struct Reason {
   ReasonCode code = ReasonCode::kNothingYet;

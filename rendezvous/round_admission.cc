@@ -102,7 +102,7 @@ void RoundMachine::Reconcile(Node& node) {
   const bool is_current = running.phase != WorkersPhase::kNone && generation == generation_ &&
                           running.assignment.instance == instance_;
   if (Seat* seat = SeatOf(node)) {
-    return ReconcileSeat(node, *seat, is_current ? running.phase : WorkersPhase::kNone);
+    return ReconcileSeat(node, *seat, is_current ? running : Running());
   }
   if (!IsAlive(running.phase)) return;
   node.stale_generation = generation;
@@ -111,11 +111,14 @@ void RoundMachine::Reconcile(Node& node) {
 
 // `reported`: what the workers of the current generation do on this node; kNone when there are
 // none.
-void RoundMachine::ReconcileSeat(Node& node, Seat& seat, WorkersPhase reported) {
+void RoundMachine::ReconcileSeat(Node& node, Seat& seat, const Running& reported) {
   seat.lost = false;
   seat.fenced_until = Time::min();
   if (seat.phase == WorkersPhase::kSucceeded) return;
-  switch (reported) {
+  // Before the news that its workers have stopped, which may complete the incident.
+  if (reported.failure && IsAlive(seat.phase)) TakeFailure(node, seat, *reported.failure);
+  if (phase_ == RoundPhase::kClosed) return;
+  switch (reported.phase) {
     case WorkersPhase::kSucceeded:
       SetPhase(seat, WorkersPhase::kSucceeded);
       return;

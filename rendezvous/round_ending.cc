@@ -19,6 +19,14 @@ Time FenceOf(const JobSettings& settings, const Seat& seat, Time last_heard) {
 
 }  // namespace
 
+// Of the generation that is under way or being stopped.
+void RoundMachine::TakeFailure(const Node& node, Seat& seat, const WorkerFailed& failure) {
+  incident_.AddFailure(node.id, failure);
+  MarkStopping(seat);
+  EndGeneration({ReasonCode::kWorkerFailed, node.id, failure.rank, 0, failure.status.ToString()});
+  if (!failure.can_restart) CloseFailed({node.id, failure}, ReasonCode::kJobFailedFatal);
+}
+
 // Idempotent: a generation that ends already takes up one more cause.
 void RoundMachine::EndGeneration(const Reason& cause) {
   Log(cause);
@@ -110,11 +118,15 @@ void RoundMachine::FinishIncident() {
   }
   if (incident.charges()) {
     const Failure& cause = *incident.root_cause();
+    gate_.AfterFailure(cause.is_quick(), now_);
     if (restarts_used_ >= settings_->max_restarts) {
       return CloseFailed(cause, ReasonCode::kJobFailedBudget);
     }
+    const int limit = settings_->max_start_failures;
+    if (limit > 0 && gate_.quick_failures() >= limit) {
+      return CloseFailed(cause, ReasonCode::kJobFailedStart);
+    }
     ++restarts_used_;
-    gate_.AfterFailure(cause.is_quick(), now_);
   } else if (now_ - formed_at_ >= kGotGoing) {
     gate_.GotGoing();
   }
@@ -141,8 +153,10 @@ void RoundMachine::CloseFailed(const Failure& failure, ReasonCode code) {
   const WorkerFailed& what = failure.what;
   Reason first{ReasonCode::kWorkerFailed, failure.node_id, what.rank, 0, what.status.ToString()};
   if (!what.message.empty()) first.detail += " (" + what.message + ")";
-  const Reason reason{code, failure.node_id, restarts_used_, settings_->max_restarts,
-                      Sentence(first)};
+  const bool never_started = code == ReasonCode::kJobFailedStart;
+  const Reason reason{
+      code, failure.node_id, never_started ? gate_.quick_failures() : restarts_used_,
+      never_started ? settings_->max_start_failures : settings_->max_restarts, Sentence(first)};
   const int exit_code = what.status.ok() ? 1 : what.status.ShellCode();
   Close({false, exit_code, Sentence(reason), failure.node_id, what.rank}, reason);
 }

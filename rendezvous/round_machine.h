@@ -71,12 +71,11 @@ class RoundMachine {
 
   // Who is let in and what it brings along (round_admission.cc).
   void OnHello(const MessageArrived& event, const Hello& hello);
-
   Node& Admit(const MessageArrived& event, const Hello& hello);
   void Renew(Node& node, const Hello& hello);
   bool IsBinding() const;
   void Reconcile(Node& node);
-  void ReconcileSeat(Node& node, Seat& seat, WorkersPhase reported);
+  void ReconcileSeat(Node& node, Seat& seat, const Running& reported);
   bool CanRecover(const Running& running) const;
   void Recover(const Assignment& place);
   void ClaimSeat(Node& node);
@@ -94,6 +93,7 @@ class RoundMachine {
   std::optional<Hold> HoldOf(const Node& node, const std::optional<Hold>& general) const;
 
   // How a generation and the job end (round_ending.cc).
+  void TakeFailure(const Node& node, Seat& seat, const WorkerFailed& failure);
   void EndGeneration(const Reason& cause);
   void AdvanceStopping();
   void FinishIncident();

@@ -74,10 +74,7 @@ void RoundMachine::Handle(Node& node, const WorkersStopped& message) {
 void RoundMachine::Handle(Node& node, const WorkerFailed& message) {
   Seat* seat = CurrentSeat(node, message.generation, true);
   if (seat == nullptr || !IsAlive(seat->phase) || phase_ == RoundPhase::kClosed) return;
-  incident_.AddFailure(node.id, message);
-  MarkStopping(*seat);
-  EndGeneration({ReasonCode::kWorkerFailed, node.id, message.rank, 0, message.status.ToString()});
-  if (!message.can_restart) CloseFailed({node.id, message}, ReasonCode::kJobFailedFatal);
+  TakeFailure(node, *seat, message);
 }
 
 void RoundMachine::Handle(Node& node, const WorkersSucceeded& message) {

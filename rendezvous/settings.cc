@@ -67,6 +67,10 @@ std::string DescribeDifference(const JobSettings& job, const JobSettings& node) 
   difference.Compare("nodes_min", job.nodes_min, node.nodes_min);
   difference.Compare("nodes_max", job.nodes_max, node.nodes_max);
   difference.Compare("max_restarts", job.max_restarts, node.max_restarts);
+  difference.Compare("max_start_failures", job.max_start_failures, node.max_start_failures);
+  difference.Compare("fatal_exit_codes", job.fatal_exit_codes.ToString(),
+                     node.fatal_exit_codes.ToString());
+  difference.Compare("stall_timeout", job.stall_timeout, node.stall_timeout);
   difference.Compare("last_call", job.last_call, node.last_call);
   difference.Compare("join_timeout", job.join_timeout, node.join_timeout);
   difference.Compare("keep_alive_interval", job.keep_alive_interval, node.keep_alive_interval);
@@ -91,6 +95,16 @@ std::string DescribeError(const JobSettings& settings) {
   if (settings.max_restarts < 0) {
     return "max_restarts is " + std::to_string(settings.max_restarts) + ": give 0 or more";
   }
+  if (settings.max_start_failures < 0) {
+    return "max_start_failures is " + std::to_string(settings.max_start_failures) +
+           ": give 0 or more";
+  }
+  if (settings.fatal_exit_codes.Contains(0)) {
+    return "fatal_exit_codes has 0: a worker that exits with 0 has not failed";
+  }
+  if (settings.stall_timeout < Duration::zero()) {
+    return "stall_timeout is " + DurationText(settings.stall_timeout) + ": give 0 or more";
+  }
   if (settings.keep_alive_max_attempt < 1) {
     return "keep_alive_max_attempt is " + std::to_string(settings.keep_alive_max_attempt) +
            ": give 1 or more";
@@ -109,6 +123,7 @@ std::string DescribeError(const JobSettings& settings) {
   }
   const std::array limits = {
       TooLong("last_call", settings.last_call),
+      TooLong("stall_timeout", settings.stall_timeout),
       TooLong("join_timeout", settings.join_timeout),
       TooLong("master_loss_timeout", settings.master_loss_timeout),
       TooLong("exit_barrier_timeout", settings.exit_barrier_timeout),

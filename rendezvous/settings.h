@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/time.h"
+#include "rendezvous/exit_code_set.h"
 
 namespace muster {
 
@@ -23,7 +24,11 @@ inline constexpr Duration kLongestTimeout = std::chrono::hours(24 * 3650);
 struct JobSettings {
   int nodes_min = 1;
   int nodes_max = 1;
-  int max_restarts = 0;                               // failures that the job survives
+  int max_restarts = 0;          // failures that the job survives
+  int max_start_failures = 0;    // quick failures in a row that end the job; 0: no such limit
+  ExitCodeSet fatal_exit_codes;  // a worker that ends with one of these ends the job
+  // A worker that reported STEP and then nothing for so long is killed; 0: it may be silent.
+  Duration stall_timeout{};
   Duration last_call = std::chrono::seconds(30);      // extra wait for more nodes once MIN are in
   Duration join_timeout = std::chrono::seconds(600);  // longest wait for MIN nodes
   Duration keep_alive_interval = std::chrono::seconds(5);

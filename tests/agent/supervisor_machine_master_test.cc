@@ -215,14 +215,17 @@ TEST(SupervisorMasterLoss, ReAttachingTellsWhatRunsAndWhatWasMissed) {
   node.Step(MasterLost{false, "connection reset"});
   node.Exit(0, 3, false);
   EXPECT_EQ(node.Pass(200ms),
-            "OpenStream, send Hello{stopping, port 4000}, "
-            "send WorkerFailed{1, rank 2, exit code 3}");
+            "OpenStream, send Hello{stopping, port 4000, WorkerFailed{1, rank 2, exit code 3}}");
   node.Step(MasterLost{false, "connection reset"});
   node.Die(1, SIGTERM, true);
   node.Step(PortReserved{4001, ""});
   EXPECT_EQ(node.Pass(400ms),
-            "OpenStream, send Hello{stopped, port 4001}, "
-            "send WorkerFailed{1, rank 2, exit code 3}, send WorkersStopped{1, port 4001}");
+            "OpenStream, send Hello{stopped, port 4001, WorkerFailed{1, rank 2, exit code 3}}, "
+            "send WorkersStopped{1, port 4001}");
+  node.Hear(SecondNode(2));
+  node.Step(MasterLost{false, "connection reset"});
+  EXPECT_EQ(node.Pass(800ms), "OpenStream, send Hello{running, port 4001}")
+      << "a failure belongs to its generation";
 }
 
 TEST(SupervisorMasterLoss, ReAttachingTellsOfSuccess) {

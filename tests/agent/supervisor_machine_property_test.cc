@@ -126,6 +126,8 @@ class World {
   }
   void Perform(const SignalWorkers&) { EXPECT_TRUE(is_open_); }
   void Perform(const Suspend&) {}
+  void Perform(const InspectWorker&) { EXPECT_TRUE(is_open_); }
+  void Perform(const KillWorker&) { EXPECT_TRUE(is_open_); }
   void Perform(const TellWorkers&) { EXPECT_TRUE(is_open_); }
   void Perform(const CloseGeneration&) {
     EXPECT_TRUE(is_open_) << "closed twice";

@@ -70,6 +70,15 @@ Node Starting(Phase phase) {
   return node;
 }
 
+// Workers may be silent for 2 s.
+Node Impatient(Phase) {
+  SupervisorOptions options = NodeOfMany();
+  options.hello.settings.stall_timeout = 2s;
+  Node node(options);
+  node.RunGeneration(kGeneration);
+  return node;
+}
+
 // A node that was told to leave by a signal.
 Node Signalled(Phase phase) {
   Node node = In(phase == Phase::kStopping ? Phase::kRunning : Phase::kJoining);
@@ -248,6 +257,13 @@ std::vector<Row> TimeRows() {
          n.now += 1ns;
          return n.Step(TimeCame{});
        }},
+      {"TimeCame, a worker stalls",
+       [](Node& n) {
+         n.Step(WorkerSaid{0, "STEP", "7"});
+         n.now += 2s;
+         return n.Step(TimeCame{});
+       },
+       Impatient, AllBut({Phase::kRunning})},
       {"TimeCame, grace is over",
        [](Node& n) {
          n.Pass(30s - 1ns);

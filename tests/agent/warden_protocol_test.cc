@@ -30,7 +30,8 @@ class Dice {
         return SpawnRequest{Number(), List(1), List(0), static_cast<uint8_t>(Below(4)),
                             std::vector<uint32_t>(Below(3), Below(kCpusMax))};
       case 1:
-        return SignalRequest{static_cast<int32_t>(Number()), Below(2) == 0};
+        return SignalRequest{static_cast<int32_t>(Number()), Below(2) == 0,
+                             static_cast<int32_t>(Number())};
       default:
         return LastWillRequest{List(0), "/a folder"};
     }

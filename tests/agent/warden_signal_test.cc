@@ -134,6 +134,22 @@ TEST_F(WardenSignal, ToTheWorkersOnlyIsNotForTheirChildren) {
   EXPECT_TRUE(child.Ends());
 }
 
+TEST_F(WardenSignal, ToOneWorkerLeavesTheOthersAlone) {
+  Start();
+  Output first;
+  Output second;
+  Bash(0, "echo $$; exec sleep 600", first);
+  Bash(7, "echo $$; exec sleep 600", second);
+  const Watched other = first.Process();
+  const Watched one = second.Process();
+  host_->Signal({SIGKILL, false, 7});
+  EXPECT_TRUE(one.Ends());
+  EXPECT_EQ(Next<ExitedAnswer>().id, 7u);
+  EXPECT_TRUE(other.IsAlive());
+  SignalTree(SIGKILL);
+  EXPECT_TRUE(other.Ends());
+}
+
 TEST_F(WardenSignal, TheTreeIsEmptyExactlyWhenNothingIsLeft) {
   Start();
   std::array<int, 2> in;

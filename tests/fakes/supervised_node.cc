@@ -30,7 +30,9 @@ const char* WorkersPhaseText(WorkersPhase phase) {
 
 struct MessageText {
   std::string operator()(const Hello& m) const {
-    return "Hello{" + std::string(WorkersPhaseText(m.running.phase)) + Port(m.next_port) + "}";
+    const auto& failure = m.running.failure;
+    return "Hello{" + std::string(WorkersPhaseText(m.running.phase)) + Port(m.next_port) +
+           (failure ? ", " + (*this)(*failure) : "") + "}";
   }
   std::string operator()(const Heartbeat& m) const {
     return "Heartbeat{" + Number(m.sequence) + "}";
@@ -78,6 +80,12 @@ struct OrderText {
     return "SignalWorkers " + ShortSignal(e.signal);
   }
   std::string operator()(const Suspend&) const { return "Suspend"; }
+  std::string operator()(const InspectWorker& e) const {
+    return "InspectWorker{" + Number(e.local_rank) + "}";
+  }
+  std::string operator()(const KillWorker& e) const {
+    return "KillWorker{" + Number(e.local_rank) + "}";
+  }
   std::string operator()(const TellWorkers& e) const { return "TellWorkers " + e.text; }
   std::string operator()(const CloseGeneration&) const { return "CloseGeneration"; }
   std::string operator()(const Note& e) const { return "note: " + e.text; }

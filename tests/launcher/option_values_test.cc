@@ -93,6 +93,18 @@ TEST(OptionValues, RanksAndFiltersAreLists) {
   EXPECT_THAT(*ParseFilters(""), IsEmpty());
 }
 
+TEST(OptionValues, ExitCodesAreNumbersAndRanges) {
+  EXPECT_EQ(ParseExitCodes("64-78, 3,77-80,255")->ToString(), "3,64-80,255");
+  EXPECT_EQ(ParseExitCodes("7-7")->ToString(), "7");
+  for (const char* text : {"", "none"}) EXPECT_TRUE(ParseExitCodes(text)->empty()) << text;
+  EXPECT_EQ(ProblemOf(ParseExitCodes("0")),
+            "'0' is not a list of exit codes: give codes from 1 to 255 and ranges, as in 3,64-78");
+  for (const char* text :
+       {"x", "3,", ",3", "-1", "3-", "-", "9-3", "256", "1-256", "1-2-3", "1--2"}) {
+    EXPECT_FALSE(ParseExitCodes(text).ok()) << text;
+  }
+}
+
 TEST(OptionValues, SignalsAreNamesWithOrWithoutSig) {
   EXPECT_THAT(*ParseSignals("SIGTERM,usr1, Sighup"), ElementsAre(SIGTERM, SIGUSR1, SIGHUP));
   EXPECT_THAT(*ParseSignals("TERM,SIGTERM"), ElementsAre(SIGTERM));

@@ -98,6 +98,9 @@ class Generator {
     hello.settings.last_call = Span();
     hello.settings.fencing = static_cast<Fencing>(Int(0, 1));
     hello.settings.join_policy = static_cast<JoinPolicy>(Int(0, 2));
+    hello.settings.max_start_failures = Int(0, 100);
+    for (int i = Int(0, 3); i > 0; --i) hello.settings.fatal_exit_codes.Add(Int(1, 255));
+    hello.settings.stall_timeout = Span();
     hello.node_id = Id();
     hello.incarnation = random_();
     hello.slots = Int(1, 65536);
@@ -111,7 +114,10 @@ class Generator {
     hello.fixed_master_port = Int(0, 65535);
     hello.topology_key = Text();
     hello.running.phase = static_cast<WorkersPhase>(Int(0, 4));
-    if (hello.running.phase != WorkersPhase::kNone) hello.running.assignment = AnyAssignment();
+    if (hello.running.phase != WorkersPhase::kNone) {
+      hello.running.assignment = AnyAssignment();
+      if (Int(0, 1) == 1) hello.running.failure = AnyFailure();
+    }
     return hello;
   }
 

@@ -183,6 +183,7 @@ void RoundScript::Job(const Command& command) {
   settings.nodes_max =
       colon == std::string::npos ? settings.nodes_min : std::atoi(nodes.c_str() + colon + 1);
   settings.max_restarts = command.Number("restarts", 0);
+  settings.max_start_failures = command.Number("start_failures", 0);
   if (command.Named("fencing", "token") == "strict") {
     settings.fencing = Fencing::kStrict;
     settings.master_loss_timeout = 30s;
@@ -227,6 +228,15 @@ void RoundScript::Join(const Command& command) {
     for (char member : command.Named("members", "")) place.members.emplace_back(1, member);
     place.master_addr = "10.0.0.1";
     place.master_port = 29999;
+    if (command.named.count("failed") > 0) {
+      WorkerFailed failed;
+      failed.generation = place.generation;
+      failed.rank = place.rank_base;
+      failed.status = ExitStatus::Exited(command.Number("failed", 1));
+      failed.uptime = ReadDuration(command.Named("uptime", "60s"));
+      failed.can_restart = command.Named("fatal", "no") == "no";
+      hello.running.failure = failed;
+    }
   }
   hellos_[name] = hello;
   job_->Join(hello, command.Named("from", ""));

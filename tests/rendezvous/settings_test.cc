@@ -38,10 +38,17 @@ TEST(Settings, EveryFieldIsCompared) {
   other.exit_barrier_timeout = 10s;
   other.fencing = Fencing::kStrict;
   other.join_policy = JoinPolicy::kRestart;
+  other.max_start_failures = 11;
+  other.fatal_exit_codes.Add(3);
+  other.fatal_exit_codes.Add(4);
+  other.stall_timeout = 12s;
   EXPECT_EQ(DescribeDifference(JobSettings(), other),
             "nodes_min is 1 in the job and 2 on this node; "
             "nodes_max is 1 in the job and 3 on this node; "
             "max_restarts is 0 in the job and 4 on this node; "
+            "max_start_failures is 0 in the job and 11 on this node; "
+            "fatal_exit_codes is none in the job and 3-4 on this node; "
+            "stall_timeout is 0s in the job and 12s on this node; "
             "last_call is 30s in the job and 5s on this node; "
             "join_timeout is 10m in the job and 6s on this node; "
             "keep_alive_interval is 5s in the job and 7s on this node; "
@@ -63,6 +70,11 @@ TEST(Settings, AnUnusableSettingIsNamed) {
       {[](JobSettings& s) { s.nodes_min = 2; },
        "nodes_min is 2 and nodes_max is 1: MIN must not exceed MAX"},
       {[](JobSettings& s) { s.max_restarts = -1; }, "max_restarts is -1: give 0 or more"},
+      {[](JobSettings& s) { s.max_start_failures = -1; },
+       "max_start_failures is -1: give 0 or more"},
+      {[](JobSettings& s) { s.fatal_exit_codes.Add(0); },
+       "fatal_exit_codes has 0: a worker that exits with 0 has not failed"},
+      {[](JobSettings& s) { s.stall_timeout = -1s; }, "stall_timeout is -1s: give 0 or more"},
       {[](JobSettings& s) { s.last_call = -1s; }, "last_call is -1s: give 0 or more"},
       {[](JobSettings& s) { s.join_timeout = 0s; }, "join_timeout is 0s: give a time above zero"},
       {[](JobSettings& s) { s.keep_alive_interval = 0s; },

@@ -76,6 +76,8 @@ class SimAgent : public AgentEnd {
   void Perform(const SignalTree& effect);
   void Perform(const SignalWorkers& effect);
   void Perform(const Suspend&) {}  // nobody asks for it here
+  void Perform(const InspectWorker&) {}
+  void Perform(const KillWorker&) {}
   void Perform(const TellWorkers&) {}
   void Perform(const CloseGeneration&);
   void Perform(const Note&) {}

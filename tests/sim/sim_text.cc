@@ -127,21 +127,24 @@ std::string Text(const SupervisorEvent& event) {
 }
 
 std::string Text(const SupervisorEffect& effect) {
-  return std::visit(Overload{
-                        [](const ReservePort&) { return std::string("ReservePort"); },
-                        [](const OpenStream&) { return std::string("OpenStream"); },
-                        [](const SendToMaster& e) { return "-> " + Text(e.message); },
-                        [](const FinishRendezvous&) { return std::string("FinishRendezvous"); },
-                        [](const StartWorkers& e) { return "StartWorkers " + Place(e.assignment); },
-                        [](const SignalTree& e) { return "SignalTree " + Number(e.signal); },
-                        [](const SignalWorkers& e) { return "SignalWorkers " + Number(e.signal); },
-                        [](const Suspend&) { return std::string("Suspend"); },
-                        [](const TellWorkers& e) { return "TellWorkers " + e.text; },
-                        [](const CloseGeneration&) { return std::string("CloseGeneration"); },
-                        [](const Note& e) { return "\"" + e.text + "\""; },
-                        [](const End& e) { return "End " + Number(e.exit_code); },
-                    },
-                    effect);
+  return std::visit(
+      Overload{
+          [](const ReservePort&) { return std::string("ReservePort"); },
+          [](const OpenStream&) { return std::string("OpenStream"); },
+          [](const SendToMaster& e) { return "-> " + Text(e.message); },
+          [](const FinishRendezvous&) { return std::string("FinishRendezvous"); },
+          [](const StartWorkers& e) { return "StartWorkers " + Place(e.assignment); },
+          [](const SignalTree& e) { return "SignalTree " + Number(e.signal); },
+          [](const SignalWorkers& e) { return "SignalWorkers " + Number(e.signal); },
+          [](const Suspend&) { return std::string("Suspend"); },
+          [](const InspectWorker& e) { return "InspectWorker " + Number(e.local_rank); },
+          [](const KillWorker& e) { return "KillWorker " + Number(e.local_rank); },
+          [](const TellWorkers& e) { return "TellWorkers " + e.text; },
+          [](const CloseGeneration&) { return std::string("CloseGeneration"); },
+          [](const Note& e) { return "\"" + e.text + "\""; },
+          [](const End& e) { return "End " + Number(e.exit_code); },
+      },
+      effect);
 }
 
 std::string Text(const RoundEvent& event) {

@@ -17,7 +17,7 @@ PURE = re.compile(r"(.*_machine(_.*)?|rank_assignment|restart_policy|failure_tri
 FOLDERS = ("base", "rendezvous", "agent", "launcher")
 
 STANDARD = set("""
-    algorithm any array bit cassert cctype cerrno charconv chrono climits cmath compare concepts cstddef cstdint cstring deque
+    algorithm any array bit bitset cassert cctype cerrno charconv chrono climits cmath compare concepts cstddef cstdint cstring deque
     functional initializer_list iterator limits list map memory numeric optional ostream queue random set span sstream
     stdexcept string string_view tuple type_traits unordered_map unordered_set utility variant vector
 """.split())
