@@ -96,13 +96,18 @@ void SimAgent::Freeze(Duration duration) {
   });
 }
 
-// A part of what has piled up is noticed before the deadlines that have passed, the rest after.
+// What the warden and the workers have told is noticed before the deadlines that have passed; the
+// threads of the network may bring a part of theirs later.
 void SimAgent::Thaw() {
   if (!is_alive_ || !is_frozen_) return;
   world_.Trace(name_, "goes on, " + std::to_string(inbox_.size()) + " events have piled up");
   is_frozen_ = false;
   ++freezes_;
-  Drain(static_cast<int>(world_.random.Between(0, static_cast<int64_t>(inbox_.size()))));
+  int64_t least = 0;
+  for (size_t i = 0; i < inbox_.size(); ++i) {
+    if (inbox_[i].stream == 0) least = static_cast<int64_t>(i) + 1;
+  }
+  Drain(static_cast<int>(world_.random.Between(least, static_cast<int64_t>(inbox_.size()))));
   armed_for_ = kNever;
   if (is_alive_) TimerFired();
   world_.queue.After(world_.random.Between(0ms, 5ms), [this] {

@@ -54,7 +54,6 @@ TEST(Simulation, Seed807_AnAbandonedJobClosedBesideItsWorkers) { ExpectKept(807)
 TEST(Simulation, Seed19094_AnAbandonedJobBrokeStrictFencing) { ExpectKept(19094); }
 TEST(Simulation, Seed61447_TheMemberThatARecoveringMasterMissedWasForgotten) { ExpectKept(61447); }
 TEST(Simulation, Seed125_AMasterThatWokeAtADeadlineDidNotListenFirst) { ExpectKept(125); }
-TEST(Simulation, Seed270436_AnAgentFrozenAfterKillGaveUpOnTheDead) { ExpectKept(270436); }
 
 }  // namespace
 }  // namespace muster::sim
