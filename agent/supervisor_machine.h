@@ -16,8 +16,8 @@ namespace muster {
 
 // What the machine is told at birth.
 struct SupervisorOptions {
-  Hello
-      hello;  // job, settings, node, addresses; next_port and running are filled in by the machine
+  Hello hello;                          // the machine fills in next_port and running
+  std::string endpoint = "the master";  // as messages call it
   Duration stop_grace{};
   Duration orphan_grace{};
   bool has_remote_master = false;  // false: single-node job, the master is in this process

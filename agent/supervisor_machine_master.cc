@@ -163,7 +163,8 @@ Time SupervisorMachine::NoMasterDeadline() const {
 }
 
 void SupervisorMachine::GiveUpWithoutMaster() {
-  const std::string why = master_problem_.empty() ? "it does not answer" : master_problem_;
+  const std::string why =
+      master_problem_.empty() ? options_.endpoint + " does not answer" : master_problem_;
   if (phase_ == SupervisorPhase::kRunning) {
     Say(NoteLevel::kError, "no master for too long (" + why + "): stopping the workers");
     BeginStop(StopCause::kMasterLost, SIGTERM);

@@ -81,7 +81,7 @@ bool WardenChannel::SendSome(Outgoing& out) {
 }
 
 bool WardenChannel::Fill() {
-  std::array<char, 64 << 10> buffer;
+  std::array<char, 16 << 10> buffer;
   while (true) {
     if (fds_.size() >= kFdsHeldMax) return is_sane();
     iovec piece{buffer.data(), buffer.size()};

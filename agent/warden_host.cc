@@ -70,7 +70,11 @@ void WardenHost::Spawn(SpawnRequest request, const std::vector<int>& fds) {
   }
 }
 
-void WardenHost::Signal(const SignalRequest& request) { Send(request); }
+void WardenHost::Signal(const SignalRequest& request) {
+  Send(request);
+  // A warden that somebody stopped would let the workers outlive every deadline.
+  kill(pid_, SIGCONT);
+}
 
 void WardenHost::SetLastWill(const LastWillRequest& will) { Send(will); }
 
