@@ -108,7 +108,9 @@ class AgentLoop {
   ~AgentLoop() { loop_.Unwatch(client_->fd()); }
 
   int Run() {
-    if (const absl::Status status = generation_.Prepare(); !status.ok()) {
+    absl::Status status = report_.Prepare();
+    if (status.ok()) status = generation_.Prepare();
+    if (!status.ok()) {
       Log(LogLevel::kError, std::string(status.message()));
       return kExitNoFile;
     }
@@ -119,7 +121,7 @@ class AgentLoop {
     }
     // The end was orderly: there is nothing to be told on behalf of this agent any more.
     host_.SetLastWill({});
-    report_.Print(machine_.outcome(), *exit_code_);
+    report_.Finish(machine_.outcome(), *exit_code_);
     generation_.End(*exit_code_ == 0, EventLoop::Now() + kConsolePatience, signals_.fd());
     return *exit_code_;
   }

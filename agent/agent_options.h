@@ -39,6 +39,8 @@ struct LogOptions {
   std::string prefix_template =
       "[${role_name}${local_rank}]:";   // before each line of a tee'd stream
   std::vector<int> local_ranks_filter;  // whose output reaches the console; empty = all
+  int64_t bytes_max = 0;                // of one log file, then it is rotated; 0: no limit
+  int files_max = 5;                    // of a rotated stream, the current one included
   std::vector<std::string> duplicate_stdout_filters;
   std::vector<std::string> duplicate_stderr_filters;
 };
@@ -71,6 +73,7 @@ struct AgentOptions {
   int node_lock_fd = -1;  // keeps node_id ours while a copy of it is open: the warden holds one too
 
   // What.
+  std::string program;            // as the user calls it, for the report
   std::vector<std::string> argv;  // of a worker, resolved: argv[0] is a path that can be executed
   LogOptions log;
   StdinMode stdin_mode = StdinMode::kInherit;
@@ -78,6 +81,11 @@ struct AgentOptions {
   bool virtual_local_rank = false;
   std::vector<std::vector<uint32_t>> cpus;       // of each local rank; empty: they run where we may
   std::map<std::string, std::string> extra_env;  // of every worker, besides torchrun's variables
+
+  // Where its end is told besides stderr; empty: nowhere.
+  std::string report_file;      // JSON, at every end
+  std::string error_file;       // the launcher's own TORCHELASTIC_ERROR_FILE: after a failure
+  std::string termination_log;  // Kubernetes' termination message, where the file exists
 
   // How it stops.
   Duration stop_grace = std::chrono::seconds(30);  // TERM to KILL

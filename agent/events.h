@@ -55,6 +55,7 @@ struct WorkerExited {
   int local_rank = 0;
   ExitStatus status;
   bool tree_empty = false;
+  FailureEvidence evidence = {};  // of the first bad end of a generation
 };
 
 // The last descendant is gone.

@@ -98,8 +98,12 @@ void AddRootCause(const FailedWorker& failure, Box& box) {
   if (!failure.node.empty()) box.Field("node", failure.node + host);
   if (!failure.time.empty()) box.Field("time", failure.time);
   AddMessage(failure.message, box);
-  const std::string hint = failure.is_stalled ? "" : FailureHint(failure.status);
-  if (!hint.empty()) box.Field("hint", hint);
+  std::string_view label = "hint";
+  const std::string hint = failure.hint.empty() ? FailureHint(failure.status) : failure.hint;
+  for (const std::string& line : CleanLines(hint)) {
+    box.Field(label, line);
+    label = "";
+  }
   AddThreads(failure.threads, box);
   AddStderr(failure.stderr_tail, box);
   box.Path("log", failure.log_path);
@@ -150,7 +154,10 @@ std::string ExitReportText(const ExitReport& report) {
   box.Wrapped(Title(report));
   box.Line("");
   const bool is_here = report.cause_elsewhere.empty() && !report.failures.empty();
-  if (is_here) {
+  if (report.cause) {
+    AddRootCause(*report.cause, box);
+    AddFailures(report.failures, 0, "Failed on this node:", box);
+  } else if (is_here) {
     AddRootCause(report.failures[0], box);
     AddFailures(report.failures, 1, "Failed later on this node:", box);
   } else {

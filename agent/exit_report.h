@@ -2,6 +2,7 @@
 #define MUSTER_AGENT_EXIT_REPORT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,13 @@ struct FailedWorker {
   int local_rank = 0;
   int pid = 0;  // 0: it never started
   ExitStatus status;
-  std::string time;  // wall clock of its end, as it shall be shown; may be empty
+  std::string time;     // wall clock of its end, as it shall be shown; may be empty
+  int64_t unix_ms = 0;  // the same as a number; 0: not known
   std::string
       message;  // from its error file, its socket, or why it could not be started; may be empty
   std::string stderr_tail;                // last lines, where they are known
+  std::string hint;                       // what the kernel says; empty: FailureHint
   std::vector<std::string> threads = {};  // what they did before it was killed; may be empty
-  bool is_stalled = false;                // the launcher killed it for its silence
   std::string log_path;                   // of its stderr; may be empty
   std::string error_file;                 // may be empty
 };
@@ -52,7 +54,9 @@ struct ExitReport {
       failures;  // of this node, in the order they were seen: the first is the root cause here
   std::vector<StoppedWorker> stopped;
 
-  // The job's root cause where it lies on another node (Verdict); empty where it is failures[0].
+  // The job's root cause where it lies on another node: in full as that node has told it, else in a
+  // sentence (Verdict). Both empty where it is failures[0].
+  std::optional<FailedWorker> cause;
   std::string cause_elsewhere;
   std::string failed_node;
   int failed_rank = -1;

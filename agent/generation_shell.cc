@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/error_file.h"
+#include "agent/line_splitter.h"
 #include "agent/thread_stacks.h"
 #include "agent/worker_env.h"
 #include "base/local_addresses.h"
@@ -21,12 +23,18 @@ namespace {
 constexpr int kExitNoProcess = 71;   // EX_OSERR
 constexpr int kExitNoFile = 73;      // EX_CANTCREAT
 constexpr int kExitBadSetting = 78;  // EX_CONFIG
-constexpr int kThreadsMax = 32;      // shown of one worker
+constexpr int kTailLines = 30;
+constexpr int kThreadsMax = 32;  // shown of one worker
 
-std::string HostName() {
+std::string FullHostName() {
   char name[256] = "";
   gethostname(name, sizeof(name) - 1);
-  return std::string(name, strcspn(name, "."));
+  return name;
+}
+
+std::string HostName() {
+  const std::string name = FullHostName();
+  return name.substr(0, name.find('.'));
 }
 
 RunDirectory::Options DirectoryOptions(const AgentOptions& options, const EnvMap& env) {
@@ -125,6 +133,9 @@ absl::Status GenerationShell::Spawn(const Assignment& assignment, int local_rank
 }
 
 void GenerationShell::Start(const Assignment& assignment) {
+  probe_.Begin();
+  pids_.assign(options_.slots, 0);
+  evidence_taken_ = false;
   threads_.clear();
   absl::Status status = Open(assignment);
   for (int i = 0; status.ok() && i < options_.slots; ++i) status = Spawn(assignment, i);
@@ -140,6 +151,7 @@ void GenerationShell::FailToStart(const absl::Status& status) {
 
 void GenerationShell::Answered(const WardenAnswer& answer) {
   if (const auto* started = std::get_if<StartedAnswer>(&answer)) {
+    if (started->id < pids_.size()) pids_[started->id] = started->pid;
     pump_.SetPid(static_cast<int>(started->id), started->pid);
     on_event_(WorkerSpawned{static_cast<int>(started->id), started->pid});
   } else if (const auto* failed = std::get_if<NotStartedAnswer>(&answer)) {
@@ -147,20 +159,52 @@ void GenerationShell::Answered(const WardenAnswer& answer) {
                           absl::StrCat("cannot start ", options_.argv[0], ": ",
                                        strerror(failed->error), AdviceOn(failed->error))});
   } else if (const auto* exited = std::get_if<ExitedAnswer>(&answer)) {
-    const int local_rank = static_cast<int>(exited->id);
-    const ExitStatus status = ExitStatus::FromWait(exited->wait_status);
-    // What it said last counts, although its end was noticed first.
-    sockets_.Drain(local_rank);
-    if (!status.ok()) {
-      const WorkerError error = ReadErrorFile(directory_.ErrorFile(local_rank));
-      if (!error.message.empty()) {
-        on_event_(WorkerSaid{local_rank, "ERROR", OneLine(error.message)});
-      }
-    }
-    on_event_(WorkerExited{local_rank, status, exited->tree_empty});
+    Exited(static_cast<int>(exited->id), ExitStatus::FromWait(exited->wait_status),
+           exited->tree_empty);
   } else {
     on_event_(TreeEmptied{});
   }
+}
+
+void GenerationShell::Exited(int local_rank, const ExitStatus& status, bool tree_empty) {
+  // What it said last counts, although its end was noticed first.
+  sockets_.Drain(local_rank);
+  WorkerExited event{local_rank, status, tree_empty};
+  if (!status.ok()) {
+    WorkerError error = ReadErrorFile(directory_.ErrorFile(local_rank));
+    if (!error.message.empty()) {
+      on_event_(WorkerSaid{local_rank, "ERROR", OneLine(error.message)});
+    }
+    // Those that follow are stopped by this node and not the cause of anything.
+    if (!std::exchange(evidence_taken_, true)) {
+      event.evidence = EvidenceOf(local_rank, status, std::move(error.message));
+    }
+  }
+  on_event_(std::move(event));
+}
+
+FailureEvidence GenerationShell::EvidenceOf(int local_rank, const ExitStatus& status,
+                                            std::string message) {
+  FailureEvidence evidence;
+  evidence.host = FullHostName();
+  evidence.unix_ms =
+      std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
+  evidence.message = message.substr(0, FailureEvidence::kBytesMax);
+  const size_t slot = static_cast<size_t>(local_rank);
+  evidence.hint =
+      probe_.Explain(status, slot < pids_.size() ? pids_[slot] : 0, options_.argv.front());
+  if (threads_.count(local_rank) > 0) {
+    evidence.hint = "muster killed it for its silence (--stall-timeout)";
+  }
+  std::string tail = pump_.Tail(local_rank, kTailLines);
+  if (tail.size() > FailureEvidence::kBytesMax) {
+    tail = LastLines(std::string_view(tail).substr(tail.size() - FailureEvidence::kBytesMax),
+                     kTailLines, true);
+  }
+  evidence.stderr_tail = std::move(tail);
+  const std::string log = directory_.LogFile(local_rank, true);
+  if (access(log.c_str(), F_OK) == 0) evidence.log_path = log;
+  return evidence;
 }
 
 void GenerationShell::Inspect(int local_rank, int pid) {

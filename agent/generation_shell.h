@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "agent/agent_options.h"
 #include "agent/events.h"
+#include "agent/failure_probe.h"
 #include "agent/log_pump.h"
 #include "agent/process_host.h"
 #include "agent/run_directory.h"
@@ -43,7 +44,6 @@ class GenerationShell {
   void Inspect(int local_rank, int pid);
 
   // For the report, valid until the next Start.
-  std::string StderrTail(int local_rank, int lines) { return pump_.Tail(local_rank, lines); }
   const std::vector<std::string>& Threads(int local_rank) { return threads_[local_rank]; }
   std::string LogPath(int local_rank) const { return directory_.LogFile(local_rank, true); }
   std::string ErrorFile(int local_rank) const { return directory_.ErrorFile(local_rank); }
@@ -56,6 +56,8 @@ class GenerationShell {
   void End(bool succeeded, Time deadline, int signal_fd);
 
  private:
+  void Exited(int local_rank, const ExitStatus& status, bool tree_empty);
+  FailureEvidence EvidenceOf(int local_rank, const ExitStatus& status, std::string message);
   absl::Status Open(const Assignment& assignment);
   absl::Status Spawn(const Assignment& assignment, int local_rank);
   void FailToStart(const absl::Status& status);
@@ -68,6 +70,9 @@ class GenerationShell {
   WorkerSockets sockets_;
   LogPump pump_;
   UniqueFd null_input_;
+  FailureProbe probe_;
+  std::vector<int> pids_;        // of this generation, by local rank; 0: not started
+  bool evidence_taken_ = false;  // the first bad end of this generation has been looked into
   std::map<int, std::vector<std::string>> threads_;  // of inspected workers, by local rank
 };
 

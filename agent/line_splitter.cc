@@ -1,6 +1,7 @@
 #include "agent/line_splitter.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -15,6 +16,35 @@ bool ContainsOneOf(std::string_view line, const std::vector<std::string>& needle
 
 void LineSplitter::Feed(std::string_view data, std::string_view prefix, std::string* out,
                         const LineFilter* filter) {
+  if (std::exchange(ended_at_return_, false) && !data.empty() && data[0] == '\n') {
+    // "\r\n" that came in two pieces.
+    out->push_back('\n');
+    data.remove_prefix(1);
+  }
+  size_t begin = 0;
+  for (size_t at = data.find('\r'); at != data.npos; at = data.find('\r', at + 1)) {
+    if (at + 1 < data.size() && data[at + 1] == '\n') continue;
+    FeedLines(data.substr(begin, at + 1 - begin), prefix, out, filter);
+    EndAtReturn(prefix, out, filter);
+    begin = at + 1;
+    ended_at_return_ = begin == data.size();
+  }
+  FeedLines(data.substr(begin), prefix, out, filter);
+}
+
+void LineSplitter::EndAtReturn(std::string_view prefix, std::string* out,
+                               const LineFilter* filter) {
+  // A line that is passed on in pieces goes on: who overwrites it is still the same.
+  if (in_long_line_) return;
+  if (held_ == "\r") {
+    held_.clear();
+  } else if (!held_.empty()) {
+    Emit("", prefix, out, filter);
+  }
+}
+
+void LineSplitter::FeedLines(std::string_view data, std::string_view prefix, std::string* out,
+                             const LineFilter* filter) {
   while (!data.empty()) {
     const size_t newline = data.find('\n');
     if (newline != std::string_view::npos) {

@@ -14,8 +14,10 @@ struct LineFilter {
   std::string* matches = nullptr;                     // not owned; whole lines, with prefix
 };
 
-// Turns the bytes of one stream into prefixed whole lines. A line ends at '\n' only; every other
-// byte (NUL, '\r') is passed on as it is. A beginning of a line is kept until its end comes, up to
+// Turns the bytes of one stream into prefixed whole lines. A line ends at '\n', or at a '\r' that
+// no
+// '\n' follows, as progress bars end theirs (a '\r' without a text before it is left out); every
+// other byte is passed on as it is. A beginning of a line is kept until its end comes, up to
 // kLineBytesHeld; a longer line is passed on in pieces: its prefix once, then the bytes as they
 // come. Pure.
 class LineSplitter {
@@ -41,10 +43,14 @@ class LineSplitter {
   size_t held() const { return held_.size(); }
 
  private:
+  void FeedLines(std::string_view data, std::string_view prefix, std::string* out,
+                 const LineFilter* filter);
+  void EndAtReturn(std::string_view prefix, std::string* out, const LineFilter* filter);
   void Emit(std::string_view rest, std::string_view prefix, std::string* out,
             const LineFilter* filter);
 
   std::string held_;
+  bool ended_at_return_ = false;  // the last byte was the '\r' that ended a line
   bool in_long_line_ = false;
 };
 

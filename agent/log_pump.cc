@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/log.h"
 
 namespace muster {
 namespace {
@@ -65,12 +64,7 @@ LogPump::LogPump(EventLoop& loop, const LogOptions& options, Context context)
     : loop_(loop),
       options_(options),
       context_(std::move(context)),
-      prefix_(options.prefix_template) {
-  for (const std::string& macro : prefix_.unknown_macros()) {
-    Log(LogLevel::kWarning,
-        absl::StrCat("the log line prefix has an unknown macro, shown as it is: ", macro));
-  }
-}
+      prefix_(options.prefix_template) {}
 
 LogPump::~LogPump() { CloseGeneration(); }
 
@@ -124,13 +118,13 @@ absl::Status LogPump::OpenStream(int local_rank, bool err, const Assignment& ass
   if (!redirect && Shown(local_rank)) return absl::OkStatus();
 
   const std::string path = redirect ? directory.LogFile(local_rank, err) : "";
+  const bool pumped =
+      (tee && (Shown(local_rank) || filters)) || (options_.bytes_max > 0 && !path.empty());
+  if (pumped) return OpenTee(local_rank, err, assignment, directory);
   UniqueFd file;
   if (!path.empty()) {
     file = OpenForAppend(path);
     if (!file.valid()) return Problem("log file " + path, errno);
-  }
-  if (tee && (Shown(local_rank) || filters)) {
-    return OpenTee(local_rank, err, assignment, directory, std::move(file));
   }
   stream.file_path = path;
   stream.worker_end =
@@ -139,7 +133,13 @@ absl::Status LogPump::OpenStream(int local_rank, bool err, const Assignment& ass
 }
 
 absl::Status LogPump::OpenTee(int local_rank, bool err, const Assignment& assignment,
-                              const RunDirectory& directory, UniqueFd file) {
+                              const RunDirectory& directory) {
+  TeeTargets targets;
+  const std::string path = directory.LogFile(local_rank, err);
+  if (!path.empty()) {
+    targets.file = LogFile(path, {options_.bytes_max, options_.files_max});
+    if (!targets.file.valid()) return Problem("log file " + path, errno);
+  }
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Problem("pipe for a tee'd stream", errno);
   Stream& stream = streams_[2 * local_rank + (err ? 1 : 0)];
@@ -149,12 +149,11 @@ absl::Status LogPump::OpenTee(int local_rank, bool err, const Assignment& assign
   // Refused over the user's limit: then it stays small.
   fcntl(read_end.get(), F_SETPIPE_SZ, kPipeBytes);
 
-  TeeTargets targets;
-  targets.file = std::move(file);
-  targets.file_path = directory.LogFile(local_rank, err);
-  if (Shown(local_rank)) targets.console = &Console(err);
+  const bool tee = Has(options_.tee.For(local_rank), err);
+  if (tee && Shown(local_rank)) targets.console = &Console(err);
   targets.keep_tail = err;
-  targets.filters = err ? options_.duplicate_stderr_filters : options_.duplicate_stdout_filters;
+  if (tee)
+    targets.filters = err ? options_.duplicate_stderr_filters : options_.duplicate_stdout_filters;
   const std::string filtered_path = directory.FilteredLogFile(err);
   if (!targets.filters.empty() && !filtered_path.empty()) {
     UniqueFd& filtered = err ? filtered_err_ : filtered_out_;

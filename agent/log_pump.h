@@ -80,7 +80,8 @@ class LogPump {
   bool Flush(Time deadline, int interrupt_fd = -1);
 
  private:
-  // One stream of one worker. Neither a file nor a tee: inherited.
+  // One stream of one worker. Neither a file nor a tee: inherited. With LogOptions::bytes_max a
+  // stream that is redirected is a tee without a console.
   struct Stream {
     UniqueFd worker_end;
     std::string file_path;  // that the worker writes by itself
@@ -90,7 +91,7 @@ class LogPump {
   absl::Status OpenStream(int local_rank, bool err, const Assignment& assignment,
                           const RunDirectory& directory);
   absl::Status OpenTee(int local_rank, bool err, const Assignment& assignment,
-                       const RunDirectory& directory, UniqueFd file);
+                       const RunDirectory& directory);
   bool Shown(int local_rank) const;
   ConsoleWriter& Console(bool err);
 

@@ -1,34 +1,50 @@
 #ifndef MUSTER_AGENT_NODE_REPORT_H_
 #define MUSTER_AGENT_NODE_REPORT_H_
 
-#include <map>
+#include <cstdint>
+#include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "agent/agent_options.h"
 #include "agent/exit_report.h"
 #include "agent/generation_shell.h"
+#include "agent/report_json.h"
 #include "agent/supervisor_machine.h"
 
 namespace muster {
 
-// What the user is told of failures: one line at each restart, the whole block at the end. Collects
-// for agent/exit_report.h what only the shell knows: wall-clock times, last lines, paths.
+// What a run tells of itself (docs/REPORT.md): one line at each restart, at the end the block on
+// stderr and the files that were asked for. Collects what only the shell knows: wall-clock times,
+// last lines, paths. Loop thread only.
 class NodeReport {
  public:
   NodeReport(const AgentOptions& options, GenerationShell& generation);
+
+  // Before anything is started: that --report-file can be written. PermissionDenied, in one line.
+  absl::Status Prepare() const;
 
   // The workers of a generation have ended; their logs can still be read.
   void Closing(const Outcome& outcome);
   // The next generation begins.
   void Starting(const Assignment& assignment);
-  // The end, on stderr; nothing after success or a stop that was asked for by a signal.
-  void Print(const Outcome& outcome, int exit_code) const;
+  // The end: the block on stderr (nothing after success or a stop that was asked for by a signal),
+  // --report-file, and after a failure the launcher's own TORCHELASTIC_ERROR_FILE and the
+  // termination log. What cannot be written is warned of.
+  void Finish(const Outcome& outcome, int exit_code);
 
  private:
+  void AddWorkers(const Outcome& outcome);
+  FailedWorker LocalFailure(const Outcome& outcome, int local_rank) const;
+  std::optional<FailedWorker> RootCause(const Outcome& outcome) const;
+  void Print(const Outcome& outcome) const;
+  void WriteFiles() const;
+
   const AgentOptions& options_;
   GenerationShell& generation_;
   std::string host_name_;
-  ExitReport report_;  // of the last generation that ended
+  int64_t generation_began_ms_ = 0;
+  JobReport report_;  // `exit` and `workers` are of the last generation that ended
 };
 
 }  // namespace muster

@@ -87,6 +87,7 @@ void SupervisorMachine::On(const WorkerExited& event) {
     failure.uptime = now_ - worker->started_at;
     failure.was_ready = worker->is_ready;
     failure.message = worker->problem;
+    failure.evidence = event.evidence;
     Fail(failure);
   } else if (workers_.AllEnded()) {
     BeginStop(StopCause::kLeftovers, SIGTERM);

@@ -157,20 +157,20 @@ void TeeStream::End() {
   Pass("", true);
   loop_.Unwatch(pipe_.get());
   pipe_.reset();
-  targets_.file.reset();
+  targets_.file.Close();
   if (targets_.console != nullptr) targets_.console->Forget(this);
   if (file_lost_bytes_ > 0) {
     Log(LogLevel::kWarning,
-        std::to_string(file_lost_bytes_) + " bytes are missing in " + targets_.file_path);
+        std::to_string(file_lost_bytes_) + " bytes are missing in " + targets_.file.path());
   }
 }
 
 void TeeStream::WriteFile(std::string_view data) {
   size_t written = 0;
-  const int error = WriteAll(targets_.file.get(), data, &written);
+  const int error = targets_.file.Write(data, &written);
   if (error == 0) return;
   if (file_lost_bytes_ == 0) {
-    Log(LogLevel::kWarning, "log file " + targets_.file_path + ": " + strerror(error) +
+    Log(LogLevel::kWarning, "log file " + targets_.file.path() + ": " + strerror(error) +
                                 "; output is lost there, and still shown on the console");
   }
   file_lost_bytes_ += static_cast<int64_t>(data.size() - written);

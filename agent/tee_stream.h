@@ -9,6 +9,7 @@
 #include "agent/console_writer.h"
 #include "agent/line_prefix.h"
 #include "agent/line_splitter.h"
+#include "agent/log_file.h"
 #include "base/event_loop.h"
 #include "base/unique_fd.h"
 
@@ -16,8 +17,7 @@ namespace muster {
 
 // Where one tee'd stream of one worker goes.
 struct TeeTargets {
-  UniqueFd file;                     // raw bytes; none: no file
-  std::string file_path;             // for messages
+  LogFile file;                      // raw bytes; not valid: no file
   ConsoleWriter* console = nullptr;  // prefixed lines; null: not shown
   int filtered_fd = -1;              // prefixed lines that contain one of `filters`; -1: none
   std::vector<std::string> filters;

@@ -75,6 +75,36 @@ absl::StatusOr<int> ParseWhole(absl::string_view text, int min, int max) {
   return Bad(Quoted(text), " is not a whole number from ", min, " to ", max);
 }
 
+absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
+  constexpr int kNumberMax = 1 << 30;
+  absl::string_view digits = text;
+  int shift = 0;
+  if (!digits.empty()) {
+    switch (digits.back()) {
+      case 'k':
+      case 'K':
+        shift = 10;
+        break;
+      case 'm':
+      case 'M':
+        shift = 20;
+        break;
+      case 'g':
+      case 'G':
+        shift = 30;
+        break;
+      default:
+        break;
+    }
+    if (shift > 0) digits.remove_suffix(1);
+  }
+  int number = 0;
+  if (ReadWhole(digits, &number) && number >= 0 && number <= kNumberMax) {
+    return int64_t{number} << shift;
+  }
+  return Bad(Quoted(text), " is not a number of bytes: give one as in 1000000, 500K, 10M, 1G");
+}
+
 absl::StatusOr<Duration> ParseSpan(absl::string_view text) {
   std::optional<Duration> span = ParseDuration({text.data(), text.size()});
   if (span.has_value()) return *span;

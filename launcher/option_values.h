@@ -26,6 +26,9 @@ absl::StatusOr<bool> ParseSwitch(absl::string_view text);
 // A whole number from `min` to `max`.
 absl::StatusOr<int> ParseWhole(absl::string_view text, int min, int max);
 
+// A number of bytes, with K, M or G behind it for powers of 1024.
+absl::StatusOr<int64_t> ParseBytes(absl::string_view text);
+
 // A span of time: seconds, or a number with a unit (base/duration_text.h).
 absl::StatusOr<Duration> ParseSpan(absl::string_view text);
 absl::StatusOr<Duration> ParsePositiveSpan(absl::string_view text);

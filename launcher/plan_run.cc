@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "agent/line_prefix.h"
 #include "base/exit_status.h"
 #include "base/one_line.h"
 #include "launcher/option_values.h"
@@ -21,27 +22,24 @@ constexpr std::pair<const char*, const char*> kShown[] = {
     {"redirects", "redirects"},
     {"tee", "tee"},
     {"line prefix", "log-line-prefix-template"},
+    {"log file size", "log-max-bytes"},
+    {"log files", "log-max-files"},
     {"console ranks", "local-ranks-filter"},
     {"stdout filters", "duplicate-stdout-filters"},
     {"stderr filters", "duplicate-stderr-filters"},
+    {"report file", "report-file"},
     {"standard input", "stdin"},
     {"orphan grace", "orphan-grace"},
     {"signals to handle", "signals-to-handle"},
 };
 
-void WarnOfUnknownMacros(absl::string_view text, Plan* plan) {
-  constexpr absl::string_view kKnown[] = {"role_name", "local_rank", "rank", "hostname"};
-  for (size_t at = text.find("${"); at != text.npos; at = text.find("${", at + 1)) {
-    size_t end = text.find('}', at);
-    if (end == text.npos) return;
-    absl::string_view name = text.substr(at + 2, end - at - 2);
-    if (std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown)) continue;
-    plan->warnings.push_back(
-        absl::StrCat("the macro ${", OneLine({name.data(), name.size()}),
-                     "} of --log-line-prefix-template is not known and stays ",
-                     "as it is: known are ${role_name} ${local_rank} ${rank} ${hostname}"));
-    return;
-  }
+void WarnOfUnknownMacros(const std::string& text, Plan* plan) {
+  const LinePrefix prefix(text);
+  if (prefix.unknown_macros().empty()) return;
+  plan->warnings.push_back(absl::StrCat(
+      "the macro ", OneLine(prefix.unknown_macros().front()),
+      " of --log-line-prefix-template is not known and stays as it is: known are ${role_name} ",
+      "${local_rank} ${rank} ${hostname} ${node} ${generation} ${pid} ${time}"));
 }
 
 void WarnOfRanks(const Options& options, absl::string_view option, int rank, Plan* plan) {
@@ -55,6 +53,8 @@ void PlanOutput(const Options& options, Plan* plan) {
   log.log_dir = options.text("log-dir");
   log.redirects = ParseStreams(options.text("redirects")).value();
   log.tee = ParseStreams(options.text("tee")).value();
+  log.bytes_max = ParseBytes(options.text("log-max-bytes")).value();
+  log.files_max = ParseWhole(options.text("log-max-files"), 1, 1000).value();
   log.prefix_template = options.text("log-line-prefix-template");
   log.local_ranks_filter = ParseRanks(options.text("local-ranks-filter")).value();
   log.duplicate_stdout_filters = ParseFilters(options.text("duplicate-stdout-filters")).value();
@@ -114,6 +114,25 @@ void PlanGrace(const Options& options, const EnvMap& env, Plan* plan) {
   agent.orphan_grace = ParseSpan(options.text("orphan-grace")).value();
 }
 
+void PlanReport(const Options& options, const EnvMap& env, Plan* plan) {
+  AgentOptions& agent = plan->agent;
+  agent.program = options.program;
+  agent.report_file = options.text("report-file");
+  const Setting& log = options.at("termination-log");
+  std::string from = log.from;
+  agent.termination_log = log.text;
+  if (!options.given("termination-log") &&
+      FindVariable(env, "KUBERNETES_SERVICE_HOST") != nullptr) {
+    agent.termination_log = "/dev/termination-log";
+    from = "default in Kubernetes";
+  }
+  plan->lines.push_back({"termination log", agent.termination_log, from});
+  const std::string* error_file = FindVariable(env, "TORCHELASTIC_ERROR_FILE");
+  if (error_file == nullptr) return;
+  agent.error_file = *error_file;
+  plan->lines.push_back({"error file", *error_file, "TORCHELASTIC_ERROR_FILE"});
+}
+
 void RemarkOnIgnored(const Options& options, Plan* plan) {
   if (options.given("monitor-interval")) {
     plan->remarks.push_back(
@@ -133,6 +152,7 @@ absl::Status PlanRun(const Options& options, const EnvMap& env, Plan* plan) {
   if (status.ok()) status = PlanSignals(options, plan);
   if (!status.ok()) return status;
   PlanGrace(options, env, plan);
+  PlanReport(options, env, plan);
   RemarkOnIgnored(options, plan);
   for (const auto& [name, option] : kShown) {
     plan->lines.push_back({name, options.text(option), options.at(option).from});

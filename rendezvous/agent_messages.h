@@ -1,6 +1,7 @@
 #ifndef MUSTER_RENDEZVOUS_AGENT_MESSAGES_H_
 #define MUSTER_RENDEZVOUS_AGENT_MESSAGES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,6 +44,20 @@ struct WorkersStopped {
   bool operator==(const WorkersStopped&) const = default;
 };
 
+// What is known of a worker's end beyond its status: what every node's report quotes. Texts may be
+// empty and may have several lines.
+struct FailureEvidence {
+  static constexpr size_t kBytesMax = 4096;  // of message and stderr_tail each
+
+  std::string host = {};         // name of its machine
+  int64_t unix_ms = 0;           // its end on that machine's clock, since 1970; 0: not known
+  std::string message = {};      // what the worker said of its error
+  std::string hint = {};         // what the kernel says: out of memory, where the core dump is
+  std::string stderr_tail = {};  // last lines
+  std::string log_path = {};     // of its stderr, on its machine
+  bool operator==(const FailureEvidence&) const = default;
+};
+
 // One worker ended badly; the agent is stopping the others of its node. Never sent for a stop that
 // was ordered.
 struct WorkerFailed {
@@ -55,6 +70,7 @@ struct WorkerFailed {
   bool was_ready = false;   // it had said READY=1
   std::string message;      // what the worker said of its error, one line; may be empty
   bool can_restart = true;  // false when no restart can help: the program cannot be executed
+  FailureEvidence evidence = {};
   bool operator==(const WorkerFailed&) const = default;
 };
 

@@ -2,10 +2,12 @@
 #define MUSTER_RENDEZVOUS_MASTER_MESSAGES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
 #include "base/time.h"
+#include "rendezvous/agent_messages.h"
 #include "rendezvous/assignment.h"
 
 // Master → agent (rendezvous/messages.h).
@@ -45,6 +47,7 @@ struct Verdict {
   std::string cause = {};        // one sentence; empty on success
   std::string failed_node = {};  // node id of the root cause, or empty
   int failed_rank = -1;
+  std::optional<WorkerFailed> failure = {};  // the root cause as its node has told it
   bool operator==(const Verdict&) const = default;
 };
 

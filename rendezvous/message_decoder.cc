@@ -159,6 +159,17 @@ WorkersStopped DecodeKind(FieldCheck* check, const v1::WorkersStopped& from) {
           .next_port = check->Port("next_port", from.next_port())};
 }
 
+FailureEvidence DecodeEvidence(FieldCheck* check, const v1::FailureEvidence& from) {
+  FailureEvidence to;
+  to.host = check->Text("evidence.host", from.host(), kHostBytesMax);
+  to.unix_ms = check->Range("evidence.unix_ms", from.unix_ms(), 0, INT64_MAX);
+  to.message = check->Text("evidence.message", from.message(), kTextBytesMax);
+  to.hint = check->Text("evidence.hint", from.hint(), kTextBytesMax);
+  to.stderr_tail = check->Text("evidence.stderr_tail", from.stderr_tail(), kTextBytesMax);
+  to.log_path = check->Text("evidence.log_path", from.log_path(), kTextBytesMax);
+  return to;
+}
+
 WorkerFailed DecodeKind(FieldCheck* check, const v1::WorkerFailed& from) {
   WorkerFailed to;
   to.generation = check->Generation(from.generation());
@@ -173,6 +184,7 @@ WorkerFailed DecodeKind(FieldCheck* check, const v1::WorkerFailed& from) {
   to.was_ready = from.was_ready();
   to.message = check->Text("message", from.message(), kTextBytesMax);
   to.can_restart = !from.cannot_restart();
+  to.evidence = DecodeEvidence(check, from.evidence());
   return to;
 }
 
@@ -218,6 +230,7 @@ Verdict DecodeKind(FieldCheck* check, const v1::Verdict& from) {
   if (from.has_failed_rank()) {
     to.failed_rank = check->Int("failed_rank", from.failed_rank(), 0, kWorkersMax - 1);
   }
+  if (from.has_failure()) to.failure = DecodeKind(check, from.failure());
   return to;
 }
 

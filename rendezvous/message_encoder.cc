@@ -130,6 +130,15 @@ void EncodeKind(const WorkersStopped& from, v1::AgentMessage* wire) {
   wire->mutable_workers_stopped()->set_next_port(from.next_port);
 }
 
+void EncodeTo(const FailureEvidence& from, v1::FailureEvidence* to) {
+  to->set_host(Host(from.host));
+  to->set_unix_ms(from.unix_ms);
+  to->set_message(Sentence(from.message));
+  to->set_hint(Sentence(from.hint));
+  to->set_stderr_tail(Sentence(from.stderr_tail));
+  to->set_log_path(Sentence(from.log_path));
+}
+
 void EncodeTo(const WorkerFailed& from, v1::WorkerFailed* to) {
   to->set_generation(from.generation);
   to->set_local_rank(from.local_rank);
@@ -142,6 +151,7 @@ void EncodeTo(const WorkerFailed& from, v1::WorkerFailed* to) {
   to->set_was_ready(from.was_ready);
   to->set_message(Sentence(from.message));
   to->set_cannot_restart(!from.can_restart);
+  if (from.evidence != FailureEvidence()) EncodeTo(from.evidence, to->mutable_evidence());
 }
 
 void EncodeKind(const WorkerFailed& from, v1::AgentMessage* wire) {
@@ -197,6 +207,7 @@ void EncodeKind(const Verdict& from, v1::MasterMessage* wire) {
   to->set_cause(Sentence(from.cause));
   to->set_failed_node(Id(from.failed_node));
   if (from.failed_rank >= 0) to->set_failed_rank(from.failed_rank);
+  if (from.failure) EncodeTo(*from.failure, to->mutable_failure());
 }
 
 void EncodeKind(const Rejected& from, v1::MasterMessage* wire) {

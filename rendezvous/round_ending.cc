@@ -158,7 +158,7 @@ void RoundMachine::CloseFailed(const Failure& failure, ReasonCode code) {
       code, failure.node_id, never_started ? gate_.quick_failures() : restarts_used_,
       never_started ? settings_->max_start_failures : settings_->max_restarts, Sentence(first)};
   const int exit_code = what.status.ok() ? 1 : what.status.ShellCode();
-  Close({false, exit_code, Sentence(reason), failure.node_id, what.rank}, reason);
+  Close({false, exit_code, Sentence(reason), failure.node_id, what.rank, what}, reason);
 }
 
 void RoundMachine::Close(Verdict verdict, const Reason& reason) {

@@ -73,6 +73,28 @@ Stopped by the launcher:
 )" + std::string(100, '=') + "\n");
 }
 
+TEST(ExitReportTest, CauseThatAnotherNodeHasToldComesInFull) {
+  ExitReport report = Report();
+  FailedWorker cause = Failed(9, ExitStatus::Signalled(SIGKILL));
+  cause.message = "first\nsecond";
+  cause.hint = "out of memory: a\nkernel: b";
+  cause.stderr_tail = "last words";
+  report.cause = cause;
+  report.failures = {Failed(2, ExitStatus::Exited(1))};
+  const std::string text = ExitReportText(report);
+  EXPECT_THAT(text, HasSubstr(R"(Root cause: rank 9 (local rank 1, pid 809): signal 9 (SIGKILL)
+  node        gpu7 (host gpu7.example.org)
+  message     first
+              second
+  hint        out of memory: a
+              kernel: b
+  last lines of its stderr:
+    | last words
+
+Failed on this node:
+  rank 2 )"));
+}
+
 TEST(ExitReportTest, CauseOnAnotherNodeComesBeforeTheFailuresOfThisOne) {
   ExitReport report = Report();
   report.cause_elsewhere = "rank 9 failed: signal 9 (SIGKILL)";

@@ -35,10 +35,29 @@ TEST(LineSplitterTest, LineWithoutEndIsCompletedAtTheEndOfTheStream) {
   EXPECT_EQ(out, "P:a\nP:last\n");
 }
 
-TEST(LineSplitterTest, CarriageReturnsAndBinaryBytesPassUnchanged) {
+TEST(LineSplitterTest, BinaryBytesPassUnchanged) {
   LineSplitter splitter;
-  const std::string binary("\r10%\r20%\0\xff\x1b[0m", 15);
-  EXPECT_EQ(Feed(splitter, {binary, "\n"}), "P:" + binary + "\n");
+  const std::string binary("20%\0\xff\x1b[0m", 9);
+  EXPECT_EQ(Feed(splitter, {binary, "\r\n"}), "P:" + binary + "\r\n");
+}
+
+TEST(LineSplitterTest, ProgressBarsAreShownAsTheyAreOverwritten) {
+  LineSplitter splitter;
+  EXPECT_EQ(Feed(splitter, {"\r10%"}), "");
+  EXPECT_EQ(Feed(splitter, {"\r20%", "\r30%\r"}), "P:10%\rP:20%\rP:30%\r");
+  EXPECT_EQ(Feed(splitter, {"\r100%\n"}), "P:100%\n") << "an empty one is left out";
+  EXPECT_EQ(Feed(splitter, {"a\nb\rc\nd\r\n"}), "P:a\nP:b\rP:c\nP:d\r\n");
+}
+
+TEST(LineSplitterTest, ALineBreakInTwoPiecesIsOne) {
+  LineSplitter splitter;
+  EXPECT_EQ(Feed(splitter, {"a\r", "\nb\r", "c\n"}), "P:a\r\nP:b\rP:c\n");
+}
+
+TEST(LineSplitterTest, ALongLineWithCarriageReturnsStaysOne) {
+  LineSplitter splitter;
+  const std::string most(LineSplitter::kLineBytesHeld + 1, 'x');
+  EXPECT_EQ(Feed(splitter, {most, "\ry\rz\n", "next\n"}), "P:" + most + "\ry\rz\nP:next\n");
 }
 
 TEST(LineSplitterTest, LongLineIsPassedOnInPiecesWithOnePrefix) {

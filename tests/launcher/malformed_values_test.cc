@@ -66,6 +66,8 @@ const std::map<std::string, Values>& Wrong() {
       {"monitor-interval", {"0", "-1", "x"}},
       {"redirects", {"4", "-1", "1:4", "a:1", "0:1,", "1:1:1", "x"}},
       {"tee", {"4", "-1", "1:4", "a:1", "0:1,", "x"}},
+      {"log-max-bytes", {"", "-1", "1.5M", "1T", "K", "99999999999"}},
+      {"log-max-files", {"0", "-1", "x", "1001"}},
       {"local-ranks-filter", {"x", "0,", "-1", "0:1"}},
       {"duplicate-stdout-filters", {}},
       {"duplicate-stderr-filters", {}},

@@ -73,10 +73,14 @@ const std::map<std::string, Sample>& Samples() {
       {"redirects", {"0:3,1:1", "7"}},
       {"tee", {"3", "both"}},
       {"log-line-prefix-template", {"[${rank}]", ""}},
+      {"log-max-bytes", {"10M", "1T"}},
+      {"log-max-files", {"3", "0"}},
       {"local-ranks-filter", {"0,1", "zero"}},
       {"duplicate-stdout-filters", {"a,b", ""}},
       {"duplicate-stderr-filters", {"a,,b", ""}},
       {"log-level", {"INFO", "loud"}},
+      {"report-file", {"report.json", ""}},
+      {"termination-log", {"/dev/termination-log", ""}},
       {"dry-run", {"no", "nah"}},
   };
   return samples;

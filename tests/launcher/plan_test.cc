@@ -348,14 +348,14 @@ TEST_F(PlanTest, ASignalEitherEndsTheJobOrDoesNot) {
 
 TEST_F(PlanTest, LogOptionsArriveAndWrongRanksAreSaid) {
   Plan plan = Make({"--nproc-per-node=2", "--log-dir=/logs", "-r", "0:1,1:2", "-t3",
-                    "--log-line-prefix-template=${rank}|${pid}:", "--local-ranks-filter=0,5",
+                    "--log-line-prefix-template=${nmae}|${pid}:", "--local-ranks-filter=0,5",
                     "--duplicate-stdout-filters=loss"});
   EXPECT_EQ(plan.agent.log.log_dir, "/logs");
   EXPECT_EQ(plan.agent.log.redirects.For(1), Streams::kStderr);
   EXPECT_EQ(plan.agent.log.tee.For(1), Streams::kBoth);
-  EXPECT_EQ(plan.agent.log.prefix_template, "${rank}|${pid}:");
+  EXPECT_EQ(plan.agent.log.prefix_template, "${nmae}|${pid}:");
   EXPECT_THAT(plan.agent.log.duplicate_stdout_filters, ElementsAre("loss"));
-  EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("macro ${pid}"), HasSubstr("local rank 5")));
+  EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("macro ${nmae}"), HasSubstr("local rank 5")));
 }
 
 TEST_F(PlanTest, StdinGoesToARankThatExists) {

@@ -54,7 +54,7 @@ class Generator {
       case 4:
         return Drain{Number(0, 9), Text()};
       case 5:
-        return Verdict{Int(0, 1) == 1, Int(0, 255), Text(), Text(), Int(-1, 9)};
+        return AnyVerdict();
       default:
         return Rejected{Int(0, 255), Text()};
     }
@@ -133,7 +133,16 @@ class Generator {
     failed.was_ready = Int(0, 1) == 1;
     failed.message = Text();
     failed.can_restart = Int(0, 1) == 1;
+    if (Int(0, 2) > 0) {
+      failed.evidence = {Text(), Number(0, 1LL << 42), Text(), Text(), Text(), Text()};
+    }
     return failed;
+  }
+
+  Verdict AnyVerdict() {
+    Verdict verdict{Int(0, 1) == 1, Int(0, 255), Text(), Text(), Int(-1, 9)};
+    if (Int(0, 1) == 1) verdict.failure = AnyFailure();
+    return verdict;
   }
 
   std::mt19937_64 random_;
