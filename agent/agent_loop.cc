@@ -21,6 +21,7 @@
 #include "agent/warden.h"
 #include "agent/warden_host.h"
 #include "base/env.h"
+#include "base/host_port.h"
 #include "base/log.h"
 
 namespace muster {
@@ -65,6 +66,9 @@ SupervisorOptions MachineOptions(const AgentOptions& options) {
   hello.fixed_master_addr = options.fixed_master_addr;
   hello.fixed_master_port = options.fixed_master_port;
   hello.topology_key = options.topology_key;
+  if (!options.endpoint_host.empty()) {
+    result.endpoint = ToString(HostPort{options.endpoint_host, options.endpoint_port});
+  }
   result.stop_grace = options.stop_grace;
   result.orphan_grace = options.orphan_grace;
   result.has_remote_master = !options.single_node();
@@ -245,7 +249,9 @@ int RunAgent(const AgentOptions& options, const RendezvousFactory& factory) {
     Log(LogLevel::kError, std::string(warden.status().message()));
     return kExitNoProcess;
   }
+  // A reader that is gone and a file that may not grow are errors of a write, not of the job.
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   return AgentLoop(options, *std::move(warden), factory).Run();
 }
 

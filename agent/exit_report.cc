@@ -21,7 +21,7 @@ constexpr int kFailureLineColumns = 240;
 // The report as it grows.
 class Box {
  public:
-  void Line(const std::string& text) { text_ += text + "\n"; }
+  void Line(const std::string& line) { text += line + "\n"; }
 
   void Wrapped(std::string_view text) {
     for (const std::string& piece : WrapToColumns(CleanLine(text), kColumns)) Line(piece);
@@ -47,7 +47,7 @@ class Box {
 
   void Border() { Line(std::string(kColumns, '=')); }
 
-  std::string text_;
+  std::string text;
 };
 
 std::string Who(int rank, int local_rank, int pid) {
@@ -174,7 +174,7 @@ std::string ExitReportText(const ExitReport& report) {
   if (!report.verdict.empty()) box.Field("verdict", report.verdict);
   box.Field("exit code", std::to_string(report.exit_code));
   box.Border();
-  return box.text_;
+  return box.text;
 }
 
 std::string FailureLine(const FailedWorker& failure) {

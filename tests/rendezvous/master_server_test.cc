@@ -143,6 +143,7 @@ TEST_F(MasterServerTest, AnAgentThatStaysConnectedButSilentIsLostWhenItsLeaseIsO
     EXPECT_EQ(alive.Await(v1::MasterMessage::kHeartbeatAck).heartbeat_ack().sequence(), beat);
   }
   clock_.Advance(5s);
+  clock_.Advance(100ms);  // the master listens so long before it judges
   EXPECT_EQ(alive.Await(v1::MasterMessage::kStopWorkers).stop_workers().generation(),
             assignment.generation());
   EXPECT_TRUE(frozen.End().ok());
