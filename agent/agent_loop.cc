@@ -118,6 +118,9 @@ class AgentLoop {
       Log(LogLevel::kError, std::string(status.message()));
       return kExitNoFile;
     }
+    if (!generation_.log_root().empty()) {
+      Log(LogLevel::kInfo, "the workers' output goes to " + generation_.log_root());
+    }
     Dispatch(Begin{});
     while (!exit_code_) {
       loop_.RunOnce(machine_.NextDeadline());

@@ -212,8 +212,8 @@ std::string FailureHint(const ExitStatus& status) {
       break;
   }
   if (status.signalled()) return "";
-  if (status.code() == 126) return "the program cannot be executed: is it executable?";
-  if (status.code() == 127) return "the program was not found";
+  if (status.code() == 126) return "what a shell returns for a command that it may not execute";
+  if (status.code() == 127) return "what a shell returns for a command that it does not find";
   if (status.code() > 128 && status.code() < 128 + NSIG) {
     return "128 + " + std::to_string(status.code() - 128) +
            ": a process that the worker started may have ended by " +

@@ -57,8 +57,11 @@ int ExitCodeOfSpawn(const NotStartedAnswer& answer) {
   return answer.error == ENOENT || answer.error == ENOTDIR ? 127 : 126;
 }
 
-// Where the kernel's word alone does not say which limit it was.
+// Where the kernel's word alone does not say what is wrong. The program itself was there a moment
+// ago: the launcher has looked.
 const char* AdviceOn(int error) {
+  if (error == ENOENT) return ": the interpreter in its first line (#!) is not there";
+  if (error == ENOEXEC) return ": a script needs a first line like #!/bin/sh";
   if (error == EAGAIN) return ": raise the limit of processes (ulimit -u)";
   return error == EMFILE ? ": raise the limit of open files (ulimit -n)" : "";
 }

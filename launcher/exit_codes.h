@@ -9,6 +9,7 @@ namespace muster {
 inline constexpr int kExitUsage = 2;         // the command line
 inline constexpr int kExitUnavailable = 69;  // EX_UNAVAILABLE: no master to be reached
 inline constexpr int kExitSoftware = 70;     // EX_SOFTWARE: a fault in muster
+inline constexpr int kExitOsError = 71;      // EX_OSERR: the kernel gives no process or descriptor
 inline constexpr int kExitConfig = 78;       // EX_CONFIG: what is asked for does not work here
 inline constexpr int kExitNotExecutable = 126;
 inline constexpr int kExitNotFound = 127;

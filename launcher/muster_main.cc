@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -71,4 +72,14 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace muster
 
-int main(int argc, char** argv) { return muster::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return muster::Main(argc, argv);
+  } catch (const std::system_error& error) {
+    // The C++ library's word for a thread that the kernel does not give.
+    muster::Log(muster::LogLevel::kError,
+                absl::StrCat("out of processes or memory: ", error.what(),
+                             ": raise the limit of processes (ulimit -u)"));
+    return muster::kExitOsError;
+  }
+}

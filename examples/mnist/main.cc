@@ -64,7 +64,10 @@ int main(int argc, char** argv) {
   // Every worker of a node finds the same fault in what they all share: one line per node is
   // enough.
   const auto fail_once = [&](int code, const std::string& what) {
-    return self.local_rank == 0 ? Fail(self, code, what) : code;
+    if (self.local_rank == 0) return Fail(self, code, what);
+    // The launcher may take this one for the first that failed.
+    muster::AgentLink().error(what);
+    return code;
   };
   try {
     self = muster::identity();

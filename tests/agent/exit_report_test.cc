@@ -183,7 +183,7 @@ TEST(FailureHintTest, CommonEndsAreExplained) {
   EXPECT_THAT(FailureHint(ExitStatus::Signalled(SIGKILL)), HasSubstr("out-of-memory"));
   EXPECT_THAT(FailureHint(ExitStatus::Signalled(SIGBUS)), HasSubstr("/dev/shm"));
   EXPECT_THAT(FailureHint(ExitStatus::Signalled(SIGSEGV)), HasSubstr("crash"));
-  EXPECT_THAT(FailureHint(ExitStatus::Exited(127)), HasSubstr("not found"));
+  EXPECT_THAT(FailureHint(ExitStatus::Exited(127)), HasSubstr("does not find"));
   EXPECT_THAT(FailureHint(ExitStatus::Exited(137)), HasSubstr("SIGKILL"));
   EXPECT_EQ(FailureHint(ExitStatus::Exited(1)), "");
   EXPECT_EQ(FailureHint(ExitStatus::Signalled(SIGUSR1)), "");
