@@ -180,14 +180,14 @@ void GenerationShell::Exited(int local_rank, const ExitStatus& status, bool tree
     }
     // Those that follow are stopped by this node and not the cause of anything.
     if (!std::exchange(evidence_taken_, true)) {
-      event.evidence = EvidenceOf(local_rank, status, std::move(error.message));
+      event.evidence = EvidenceOf(local_rank, status, error.message);
     }
   }
   on_event_(std::move(event));
 }
 
 FailureEvidence GenerationShell::EvidenceOf(int local_rank, const ExitStatus& status,
-                                            std::string message) {
+                                            const std::string& message) {
   FailureEvidence evidence;
   evidence.host = FullHostName();
   evidence.unix_ms =

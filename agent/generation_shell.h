@@ -57,7 +57,7 @@ class GenerationShell {
 
  private:
   void Exited(int local_rank, const ExitStatus& status, bool tree_empty);
-  FailureEvidence EvidenceOf(int local_rank, const ExitStatus& status, std::string message);
+  FailureEvidence EvidenceOf(int local_rank, const ExitStatus& status, const std::string& message);
   absl::Status Open(const Assignment& assignment);
   absl::Status Spawn(const Assignment& assignment, int local_rank);
   void FailToStart(const absl::Status& status);

@@ -44,12 +44,18 @@ std::string BashPattern(const OptionSpec& spec) {
   return absl::StrCat("--", spec.name, letter);
 }
 
-std::string BashScript() {
-  std::string values, switches, all = "--help";
+struct BashWords {
+  std::string values;    // a branch of a case statement for each option that takes a value
+  std::string switches;  // "|--standalone|..."
+  std::string all = "--help";
+};
+
+BashWords WordsForBash() {
+  BashWords words;
   for (const OptionSpec* spec : Offered()) {
-    absl::StrAppend(&all, " --", spec->name);
+    absl::StrAppend(&words.all, " --", spec->name);
     if (spec->kind == OptionKind::kSwitch) {
-      absl::StrAppend(&switches, "|", BashPattern(*spec));
+      absl::StrAppend(&words.switches, "|", BashPattern(*spec));
       continue;
     }
     const std::vector<std::string> listed = ListedValues(*spec);
@@ -58,8 +64,13 @@ std::string BashScript() {
     if (!listed.empty()) {
       how = absl::StrCat("COMPREPLY=($(compgen -W '", absl::StrJoin(listed, " "), "' -- \"$2\"))");
     }
-    absl::StrAppend(&values, "    ", BashPattern(*spec), ") ", how, " ;;\n");
+    absl::StrAppend(&words.values, "    ", BashPattern(*spec), ") ", how, " ;;\n");
   }
+  return words;
+}
+
+std::string BashScript() {
+  const BashWords words = WordsForBash();
   return absl::StrCat(R"(# bash completion of muster: source this file, or put it as "muster" into
 # ~/.local/share/bash-completion/completions.
 
@@ -67,7 +78,7 @@ std::string BashScript() {
 _muster_value() {
   case ${1//_/-} in
 )",
-                      values, R"(    *) return 1 ;;
+                      words.values, R"(    *) return 1 ;;
   esac
 }
 
@@ -87,7 +98,7 @@ _muster() {
     word=${COMP_WORDS[at]}
     case ${word//_/-} in
       -h|--help)",
-                      switches, R"() at=$((at + 1)) ;;
+                      words.switches, R"() at=$((at + 1)) ;;
       --) at=$((at + 1)) ended=1; break ;;
       -*)
         # "--option value", or "--option=value", which bash cuts at the sign.
@@ -106,7 +117,7 @@ _muster() {
   done
   if [[ ! $ended && $current == -* ]] && ((at == COMP_CWORD)); then
     COMPREPLY=($(compgen -W ')",
-                      all, R"(' -- "${current//_/-}"))
+                      words.all, R"(' -- "${current//_/-}"))
   elif ((at == COMP_CWORD)); then
     COMPREPLY=($(compgen -c -f -- "$current"))
   elif declare -F _command_offset >/dev/null; then
