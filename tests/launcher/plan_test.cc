@@ -296,8 +296,8 @@ TEST_F(PlanTest, NodeNamesComeFromTheSchedulerWhereThereIsOne) {
 TEST_F(PlanTest, SettingsComeFromRdzvConfAndOptions) {
   Plan plan =
       Make({"--nnodes=2", "--rdzv-endpoint=m", "--rdzv-id=x", "--max-restarts=3", "--rdzv-conf",
-            "join_timeout=60,last_call_timeout=2,keep_alive_interval=1,"
-            "keep_alive_max_attempt=4,is_host=false,timeout=9",
+            ("join_timeout=60,last_call_timeout=2,keep_alive_interval=1,"
+             "keep_alive_max_attempt=4,is_host=false,timeout=9"),
             "--fencing=strict", "--join-policy=restart", "--exit-barrier-timeout=1m"});
   const JobSettings& settings = plan.agent.settings;
   EXPECT_EQ(settings.max_restarts, 3);

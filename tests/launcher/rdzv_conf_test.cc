@@ -45,13 +45,13 @@ TEST(RdzvConf, KeysWithNothingToSetAreCheckedAndRemembered) {
 }
 
 TEST(RdzvConf, UnknownKeysAreRefusedWithTheNearest) {
-  const auto kBad = absl::StatusCode::kInvalidArgument;
-  EXPECT_EQ(ProblemOf("join_timout=3", kBad),
+  const auto bad = absl::StatusCode::kInvalidArgument;
+  EXPECT_EQ(ProblemOf("join_timout=3", bad),
             "unknown key 'join_timout': did you mean join_timeout?");
-  EXPECT_EQ(ProblemOf("heartbeat=3", kBad),
+  EXPECT_EQ(ProblemOf("heartbeat=3", bad),
             "unknown key 'heartbeat': did you mean heartbeat_timeout?");
-  EXPECT_THAT(ProblemOf("qqqqq=3", kBad), ::testing::HasSubstr("known are join_timeout, "));
-  EXPECT_THAT(ProblemOf("rank=3", kBad), ::testing::HasSubstr("--node-rank"));
+  EXPECT_THAT(ProblemOf("qqqqq=3", bad), ::testing::HasSubstr("known are join_timeout, "));
+  EXPECT_THAT(ProblemOf("rank=3", bad), ::testing::HasSubstr("--node-rank"));
 }
 
 TEST(RdzvConf, MalformedItemsAreRefused) {
