@@ -144,7 +144,8 @@ std::vector<int> EndDescendants(int signal, Duration patience) {
     // Our own children only: what has another parent comes to us or is reaped when that one ends.
     std::vector<Process> children;
     AppendChildren(self, children);
-    WaitForAnEnd(children, deadline);
+    // An orphan may come to us while we wait for the others, and nothing tells: look again soon.
+    WaitForAnEnd(children, std::min(deadline, EventLoop::Now() + std::chrono::milliseconds(50)));
   }
 }
 

@@ -206,7 +206,7 @@ class Containment(unittest.TestCase):
 
     def test_processes_outside_the_jobs_were_left_alone(self):
         self.assertIsNone(self.bystander.poll())
-        self.assertEqual(sorted(self.bystander_job.marked()), sorted(self.bystanders))
+        self.assertLessEqual(set(self.bystanders), set(self.bystander_job.marked()))
 
 
 def case(name):
