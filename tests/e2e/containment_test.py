@@ -192,7 +192,9 @@ class Containment(unittest.TestCase):
     def setUpClass(cls):
         environment = {**os.environ, "MUSTER_TEST_MARK": uuid.uuid4().hex}
         cls.bystander = subprocess.Popen(["sleep", "1000"], env=environment)
-        cls.bystander_job = harness.Job("run", "--no-python", "bash", "-c", f"echo up $$; {SLEEP}")
+        # It starts nothing after it has spoken, so that the list of its processes is complete.
+        speaks = "import signal; print('up', flush=True); signal.pause()"
+        cls.bystander_job = harness.Job("run", "--no-python", "python3", "-c", speaks)
         cls.addClassCleanup(cls.bystander_job.clean_up)
         cls.addClassCleanup(cls.bystander.wait)
         cls.addClassCleanup(cls.bystander.kill)
@@ -206,7 +208,7 @@ class Containment(unittest.TestCase):
 
     def test_processes_outside_the_jobs_were_left_alone(self):
         self.assertIsNone(self.bystander.poll())
-        self.assertLessEqual(set(self.bystanders), set(self.bystander_job.marked()))
+        self.assertEqual(sorted(self.bystander_job.marked()), sorted(self.bystanders))
 
 
 def case(name):
