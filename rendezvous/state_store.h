@@ -1,0 +1,56 @@
+#ifndef MUSTER_RENDEZVOUS_STATE_STORE_H_
+#define MUSTER_RENDEZVOUS_STATE_STORE_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster {
+
+struct StoredValue {
+  std::string key;
+  std::string value;
+  bool operator==(const StoredValue&) const = default;
+};
+
+struct StoreWrite {
+  std::string key;                   // printable ASCII without spaces, kStoreKeyBytesMax at most
+  std::optional<std::string> value;  // nothing: the key is removed, if it is there
+  bool operator==(const StoreWrite&) const = default;
+};
+
+inline constexpr size_t kStoreKeyBytesMax = 512;
+
+// Where a master keeps what must outlive it: few keys (one for each job), each with one value of
+// bytes. Exactly one master writes: the store holds that right itself (a locked file, a leader's
+// key) and finds out when it has lost it.
+//
+// Every call blocks as the disk or the network does. One call at a time, from any thread.
+class StateStore {
+ public:
+  virtual ~StateStore() = default;
+
+  // All that is kept, by key. Called once, before the first Write and before the master serves.
+  //   DataLoss            it is there and cannot be understood: what and where. Nothing is served,
+  //                       nothing is written over it
+  //   Unavailable         the store cannot be reached now
+  //   FailedPrecondition  another master has the right to write
+  virtual absl::StatusOr<std::vector<StoredValue>> Load() = 0;
+
+  // All of the changes or none, whatever happens to the process or the machine; with OK they are
+  // there to stay. Keys occur once. After an error the changes may have been made or not: the same
+  // ones, or newer ones that include them, may be written again until it says OK.
+  //   Unavailable         for now (unreachable, an input/output error): worth another try
+  //   ResourceExhausted   the disk or the quota is full, or a value is too large: worth another try
+  //                       when somebody has made room
+  //   FailedPrecondition  the right to write is lost for good: this master must step down
+  virtual absl::Status Write(const std::vector<StoreWrite>& changes) = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_STATE_STORE_H_
