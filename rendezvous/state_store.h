@@ -23,7 +23,7 @@ struct StoreWrite {
   bool operator==(const StoreWrite&) const = default;
 };
 
-inline constexpr size_t kStoreKeyBytesMax = 512;
+inline constexpr size_t kStoreKeyBytesMax = 1024;
 
 // Where a master keeps what must outlive it: few keys (one for each job), each with one value of
 // bytes. Exactly one master writes: the store holds that right itself (a locked file, a leader's
@@ -41,9 +41,10 @@ class StateStore {
   //   FailedPrecondition  another master has the right to write
   virtual absl::StatusOr<std::vector<StoredValue>> Load() = 0;
 
-  // All of the changes or none, whatever happens to the process or the machine; with OK they are
-  // there to stay. Keys occur once. After an error the changes may have been made or not: the same
-  // ones, or newer ones that include them, may be written again until it says OK.
+  // Each change whole or not at all, whatever happens to the process or the machine; with OK all of
+  // them are there to stay. Keys occur once, and no key needs another one's change: a store may
+  // make them in any order and in several goes. After an error each may have been made or not: the
+  // same ones, or newer ones of these keys, are written again until it says OK.
   //   Unavailable         for now (unreachable, an input/output error): worth another try
   //   ResourceExhausted   the disk or the quota is full, or a value is too large: worth another try
   //                       when somebody has made room
