@@ -14,6 +14,9 @@
 namespace muster {
 namespace {
 
+// As much as an unprivileged process may ask for: reader and writer wake each other up less often.
+constexpr int kPipeBytes = 1024 * 1024;
+
 bool CanTakeNow(int fd) {
   pollfd poll_for{fd, POLLOUT, 0};
   return poll(&poll_for, 1, 0) == 1 && (poll_for.revents & (POLLOUT | POLLERR | POLLHUP)) != 0;
@@ -31,6 +34,10 @@ OutputFd::OutputFd(int fd) : fd_(fd) {
   own_.reset(open(("/proc/self/fd/" + std::to_string(fd)).c_str(),
                   O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!own_.valid()) kind_ = Kind::kPolled;
+  // Refused where the user has too much in pipes already: then it stays as it is.
+  if (S_ISFIFO(status.st_mode) && fcntl(fd, F_GETPIPE_SZ) < kPipeBytes) {
+    fcntl(fd, F_SETPIPE_SZ, kPipeBytes);
+  }
 }
 
 ssize_t OutputFd::TryWrite(std::string_view data) {

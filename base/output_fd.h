@@ -17,7 +17,7 @@ namespace muster {
 // file never waits and is written as it is (a second description would have an offset of its own).
 // Where a pipe or terminal cannot be opened again (another user's terminal), each write is preceded
 // by poll(2) and at most PIPE_BUF long; it can then block only if another process fills the pipe in
-// between.
+// between. A pipe is given room for 1 MiB, if the kernel allows it.
 //
 // The process must ignore SIGPIPE. Not thread-safe.
 class OutputFd {

@@ -85,6 +85,18 @@ def memory(pid):
     return values["Pss"], values["Private_Clean"] + values["Private_Dirty"]
 
 
+def switches(pid):
+    """How often the threads of a process have gone to sleep so far; each time something woke them."""
+    count = 0
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        try:
+            lines = status.read_text().splitlines()
+        except OSError:
+            continue
+        count += sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+    return count
+
+
 def spread(values):
     """{'median', 'low', 'high', 'values'} of a list: its median and quartiles."""
     if len(values) < 4:
