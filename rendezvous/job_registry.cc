@@ -17,7 +17,7 @@ JobRegistry::Serial JobRegistry::OpenInstance(const Hello& hello) {
     number = std::max<uint64_t>(hello.running.assignment.instance, 1);
   }
   const Serial serial = ++last_serial_;
-  machines_[serial] = std::make_unique<RoundMachine>(hello.job_id, number, options_.seed + serial);
+  jobs_.emplace(serial, Job{RoundMachine(hello.job_id, number, options_.seed + serial), {}});
   newest_[hello.job_id] = serial;
   return serial;
 }
@@ -25,106 +25,124 @@ JobRegistry::Serial JobRegistry::OpenInstance(const Hello& hello) {
 JobRegistry::Serial JobRegistry::SerialFor(const Hello& hello) {
   const auto newest = newest_.find(hello.job_id);
   if (newest == newest_.end()) return OpenInstance(hello);
-  const RoundMachine& machine = *machines_.at(newest->second);
+  const RoundMachine& machine = jobs_.at(newest->second).machine;
   if (machine.WasPartOf(hello)) return newest->second;
-  for (const auto& [serial, older] : machines_) {
-    if (older->job_id() == hello.job_id && older->WasPartOf(hello)) return serial;
+  for (const auto& [serial, older] : jobs_) {
+    const bool is_same = older.machine.job_id() == hello.job_id;
+    if (is_same && older.machine.WasPartOf(hello)) return serial;
   }
   return machine.verdict().has_value() ? OpenInstance(hello) : newest->second;
 }
 
-RoundMachine* JobRegistry::Route(StreamId stream, const AgentMessage& message) {
+JobRegistry::Job* JobRegistry::Route(StreamId stream, const AgentMessage& message) {
   const auto bound = streams_.find(stream);
-  if (bound != streams_.end()) return machines_.at(bound->second).get();
+  if (bound != streams_.end()) return &jobs_.at(bound->second);
   if (const auto* hello = std::get_if<Hello>(&message)) {
     const Serial serial = SerialFor(*hello);
     streams_[stream] = serial;
-    return machines_.at(serial).get();
+    return &jobs_.at(serial);
   }
   const auto* will = std::get_if<LastWill>(&message);
   const auto newest = will == nullptr ? newest_.end() : newest_.find(will->job_id);
-  return newest == newest_.end() ? nullptr : machines_.at(newest->second).get();
+  return newest == newest_.end() ? nullptr : &jobs_.at(newest->second);
 }
 
-void JobRegistry::StepOne(Time now, const RoundEvent& event, RoundMachine* machine,
+void JobRegistry::StepOne(Time now, const RoundEvent& event, Job* job,
                           std::vector<JobEffects>* all) {
+  RoundMachine& machine = job->machine;
   RoundSnapshot before;
-  if (options_.on_violation) before = RoundSnapshot::Of(*machine);
-  RoundEffects effects = machine->Step(now, event);
+  if (options_.on_violation) before = RoundSnapshot::Of(machine);
+  RoundEffects effects = machine.Step(now, event);
   if (options_.on_violation) {
-    const std::string violation = CheckInvariants(before, *machine, now, event, effects);
-    if (!violation.empty()) options_.on_violation("job " + machine->job_id() + ": " + violation);
+    const std::string violation = CheckInvariants(before, machine, now, event, effects);
+    if (!violation.empty()) options_.on_violation("job " + machine.job_id() + ": " + violation);
   }
+  const int64_t unix_ms = options_.wall_clock ? options_.wall_clock() : 0;
+  std::vector<IncidentRecord> news = job->journal.Observe(now, unix_ms, machine, event, effects);
   for (const RoundEffect& effect : effects) {
     if (const auto* close = std::get_if<CloseStreamTo>(&effect)) streams_.erase(close->stream);
   }
-  if (!effects.empty()) {
-    all->push_back({machine->job_id(), machine->instance(), std::move(effects)});
-  }
+  all->push_back({machine.job_id(), machine.instance(), std::move(effects), std::move(news)});
 }
 
 std::vector<JobEffects> JobRegistry::Step(Time now, const RoundEvent& event) {
   std::vector<JobEffects> all;
   if (const auto* arrived = std::get_if<MessageArrived>(&event)) {
-    RoundMachine* machine = Route(arrived->stream, arrived->message);
-    if (machine == nullptr) {
+    Job* job = Route(arrived->stream, arrived->message);
+    if (job == nullptr) {
       all.push_back({"", 0, {CloseStreamTo{arrived->stream}}});
     } else {
-      StepOne(now, event, machine, &all);
+      StepOne(now, event, job, &all);
     }
   } else if (const auto* broken = std::get_if<StreamBroken>(&event)) {
     const auto bound = streams_.find(broken->stream);
     if (bound == streams_.end()) return all;
-    RoundMachine* machine = machines_.at(bound->second).get();
+    Job* job = &jobs_.at(bound->second);
     streams_.erase(bound);
-    StepOne(now, event, machine, &all);
+    StepOne(now, event, job, &all);
   } else {
     const bool only_due = std::holds_alternative<DeadlinePassed>(event);
-    for (const auto& [serial, machine] : machines_) {
-      if (only_due && machine->NextDeadline() > now) continue;
-      StepOne(now, event, machine.get(), &all);
+    for (auto& [serial, job] : jobs_) {
+      if (only_due && job.machine.NextDeadline() > now) continue;
+      StepOne(now, event, &job, &all);
     }
   }
   ForgetEnded();
   return all;
 }
 
-std::vector<JobEffects> JobRegistry::StopJob(Time now, const std::string& job_id,
-                                             const std::string& who) {
+std::vector<JobEffects> JobRegistry::StepJob(Time now, const std::string& job_id,
+                                             const RoundEvent& event) {
   std::vector<JobEffects> all;
   const auto newest = newest_.find(job_id);
-  if (newest != newest_.end()) {
-    StepOne(now, StopRequested{who}, machines_.at(newest->second).get(), &all);
-  }
+  if (newest != newest_.end()) StepOne(now, event, &jobs_.at(newest->second), &all);
   return all;
 }
 
 Time JobRegistry::NextDeadline() const {
   Time earliest = kNever;
-  for (const auto& [serial, machine] : machines_) {
-    earliest = std::min(earliest, machine->NextDeadline());
+  for (const auto& [serial, job] : jobs_) {
+    earliest = std::min(earliest, job.machine.NextDeadline());
   }
   return earliest;
 }
 
 bool JobRegistry::idle() const {
-  return std::all_of(machines_.begin(), machines_.end(),
-                     [](const auto& entry) { return entry.second->finished(); });
+  return std::all_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& entry) { return entry.second.machine.finished(); });
 }
 
 const RoundMachine* JobRegistry::Find(const std::string& job_id) const {
   const auto newest = newest_.find(job_id);
-  return newest == newest_.end() ? nullptr : machines_.at(newest->second).get();
+  return newest == newest_.end() ? nullptr : &jobs_.at(newest->second).machine;
+}
+
+std::vector<JobReport> JobRegistry::Report(Time now, const std::string& job_id,
+                                           StatusDetail detail) const {
+  std::vector<JobReport> reports;
+  for (const auto& [id, serial] : newest_) {
+    if (!job_id.empty() && id != job_id) continue;
+    const Job& job = jobs_.at(serial);
+    reports.push_back(
+        {StatusOf(job.machine, job.journal.recorder(), now, detail), job.journal.counters()});
+  }
+  return reports;
+}
+
+std::vector<std::string> JobRegistry::job_ids() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, serial] : newest_) ids.push_back(id);
+  return ids;
 }
 
 void JobRegistry::ForgetEnded() {
-  if (machines_.size() <= kEndedMax) return;
-  size_t ended = std::count_if(machines_.begin(), machines_.end(),
-                               [](const auto& entry) { return entry.second->finished(); });
+  if (jobs_.size() <= kEndedMax) return;
+  size_t ended = std::count_if(jobs_.begin(), jobs_.end(),
+                               [](const auto& entry) { return entry.second.machine.finished(); });
   std::set<Serial> in_use;
   for (const auto& [stream, serial] : streams_) in_use.insert(serial);
-  for (auto it = machines_.begin(); it != machines_.end() && ended > kEndedMax;) {
-    const RoundMachine& machine = *it->second;
+  for (auto it = jobs_.begin(); it != jobs_.end() && ended > kEndedMax;) {
+    const RoundMachine& machine = it->second.machine;
     if (!machine.finished() || in_use.count(it->first) != 0) {
       ++it;
       continue;
@@ -132,7 +150,7 @@ void JobRegistry::ForgetEnded() {
     forgotten_instance_ = std::max(forgotten_instance_, machine.instance());
     const auto newest = newest_.find(machine.job_id());
     if (newest != newest_.end() && newest->second == it->first) newest_.erase(newest);
-    it = machines_.erase(it);
+    it = jobs_.erase(it);
     --ended;
   }
 }

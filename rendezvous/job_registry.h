@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/time.h"
+#include "rendezvous/job_journal.h"
+#include "rendezvous/job_status.h"
 #include "rendezvous/round_machine.h"
 
 namespace muster {
@@ -20,6 +21,13 @@ struct JobEffects {
   std::string job_id;
   uint64_t instance = 0;
   RoundEffects effects;
+  std::vector<IncidentRecord> incidents = {};  // that have begun or ended with this step
+};
+
+// What is known of one job.
+struct JobReport {
+  JobStatus status;
+  JobCounters counters;
 };
 
 // All jobs of one master: hands each event to the machine of the job that it belongs to.
@@ -38,17 +46,20 @@ class JobRegistry {
     // When set, every step is checked against rendezvous/invariants.h; called with the job and what
     // does not hold.
     std::function<void(const std::string& violation)> on_violation;
+    // Milliseconds since 1970, for the time of incidents; may be empty.
+    std::function<int64_t()> wall_clock = {};
   };
 
   explicit JobRegistry(Options options) : options_(std::move(options)) {}
 
+  // One entry for each job that was stepped, even without effects.
   // MessageArrived and StreamBroken go to the stream's job; DeadlinePassed to the jobs whose
   // deadline has come; WokeUp and StopRequested to all. The first message of a stream must be a
   // Hello or a LastWill, else the effect is to close it.
   std::vector<JobEffects> Step(Time now, const RoundEvent& event);
 
-  // As StopRequested, for the newest instance of one job. Nothing when there is no such job.
-  std::vector<JobEffects> StopJob(Time now, const std::string& job_id, const std::string& who);
+  // An event for the newest instance of one job. Nothing when there is no such job.
+  std::vector<JobEffects> StepJob(Time now, const std::string& job_id, const RoundEvent& event);
 
   // The earliest of all jobs.
   Time NextDeadline() const;
@@ -59,21 +70,28 @@ class JobRegistry {
   // The newest instance, or nullptr.
   const RoundMachine* Find(const std::string& job_id) const;
 
+  // The newest instance of the job, or of each job when `job_id` is empty, by id.
+  std::vector<JobReport> Report(Time now, const std::string& job_id, StatusDetail detail) const;
+  std::vector<std::string> job_ids() const;
+
  private:
   using Serial = uint64_t;  // of an instance in this registry, across all jobs
+  struct Job {
+    RoundMachine machine;
+    JobJournal journal;
+  };
 
-  RoundMachine* Route(StreamId stream, const AgentMessage& message);
+  Job* Route(StreamId stream, const AgentMessage& message);
   Serial SerialFor(const Hello& hello);
   Serial OpenInstance(const Hello& hello);
-  void StepOne(Time now, const RoundEvent& event, RoundMachine* machine,
-               std::vector<JobEffects>* all);
+  void StepOne(Time now, const RoundEvent& event, Job* job, std::vector<JobEffects>* all);
   void ForgetEnded();
 
   Options options_;
   Serial last_serial_ = 0;
-  uint64_t forgotten_instance_ = 0;  // the highest number of an instance that was forgotten
-  std::map<Serial, std::unique_ptr<RoundMachine>> machines_;  // the oldest comes first
-  std::map<std::string, Serial> newest_;                      // by job id
+  uint64_t forgotten_instance_ = 0;       // the highest number of an instance that was forgotten
+  std::map<Serial, Job> jobs_;            // the oldest comes first
+  std::map<std::string, Serial> newest_;  // by job id
   std::map<StreamId, Serial> streams_;
 };
 

@@ -109,7 +109,7 @@ void MasterLoop::Handle(Time now, TellWhenIdle event) {
 }
 
 void MasterLoop::Handle(Time now, const StopJob& event) {
-  Perform(registry_.StopJob(now, event.job_id, event.who));
+  Perform(registry_.StepJob(now, event.job_id, StopRequested{event.who}));
 }
 
 void MasterLoop::Perform(const std::vector<JobEffects>& all) {

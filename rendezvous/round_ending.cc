@@ -79,10 +79,10 @@ void RoundMachine::LoseSeat(Seat& seat, Time last_heard, const Reason& cause) {
   EndGeneration(cause);
 }
 
-Hold RoundMachine::StoppingHold() const {
-  Hold hold{{ReasonCode::kStopping, "", 0, static_cast<int64_t>(seats_.size())}, now_};
+Hold RoundMachine::StoppingHold(Time now) const {
+  Hold hold{{ReasonCode::kStopping, "", 0, static_cast<int64_t>(seats_.size())}, now};
   for (const Seat& seat : seats_) {
-    if (seat.HasEnded(now_)) {
+    if (seat.HasEnded(now)) {
       ++hold.reason.a;
     } else {
       hold.until = std::max(hold.until, seat.lost ? seat.fenced_until : seat.stop_by);

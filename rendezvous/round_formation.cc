@@ -146,9 +146,9 @@ std::optional<Hold> RoundMachine::HoldOf(const Node& node,
   if (is_member && IsAlive(node.phase)) return std::nullopt;
   switch (phase_) {
     case RoundPhase::kForming:
-      return general;
     case RoundPhase::kRecovering:
-      return Hold{reason_, recovery_deadline_};
+    case RoundPhase::kStopping:
+      return general;
     case RoundPhase::kRunning: {
       const int64_t places = settings_->nodes_max;
       const auto members = static_cast<int64_t>(seats_.size());
@@ -161,20 +161,33 @@ std::optional<Hold> RoundMachine::HoldOf(const Node& node,
       }
       return Hold{{ReasonCode::kSpare, "", places}};
     }
-    case RoundPhase::kStopping:
-      return general;
     case RoundPhase::kClosed:
       return std::nullopt;
   }
   return std::nullopt;
 }
 
+std::optional<Hold> RoundMachine::CurrentHold(Time now) const {
+  if (!settings_) return std::nullopt;
+  switch (phase_) {
+    case RoundPhase::kForming:
+      return gate_.HoldOf(CandidateCount(nodes_), now, *settings_);
+    case RoundPhase::kRecovering:
+      return Hold{reason_, recovery_deadline_};
+    case RoundPhase::kRunning:
+      return std::nullopt;
+    case RoundPhase::kStopping:
+      return StoppingHold(now);
+    case RoundPhase::kClosed:
+      if (finished()) return std::nullopt;
+      return Hold{reason_, exit_barrier_deadline_};
+  }
+  return std::nullopt;
+}
+
 void RoundMachine::UpdateWaits() {
   if (!settings_) return;
-  std::optional<Hold> general;
-  if (phase_ == RoundPhase::kForming)
-    general = gate_.HoldOf(CandidateCount(nodes_), now_, *settings_);
-  if (phase_ == RoundPhase::kStopping) general = StoppingHold();
+  const std::optional<Hold> general = CurrentHold(now_);
   for (auto& [id, node] : nodes_) {
     const auto hold = HoldOf(node, general);
     if (!hold) {

@@ -42,6 +42,8 @@ class RoundMachine {
   const std::optional<JobSettings>& settings() const { return settings_; }  // of the first Hello
   const std::optional<Verdict>& verdict() const { return verdict_; }
   const Reason& reason() const { return reason_; }  // why the job is where it is
+  // What the job as a whole waits for, and until when; nothing while it waits for nothing.
+  std::optional<Hold> CurrentHold(Time now) const;
 
   // True when the verdict is known and every node has acknowledged it or is lost: the job can be
   // forgotten.
@@ -100,12 +102,10 @@ class RoundMachine {
   void Lose(Node& node, const Reason& cause);
   void LoseSeat(Seat& seat, Time last_heard, const Reason& cause);
   void CloseIfAbandoned();
-
   void CloseFailed(const Failure& failure, ReasonCode code);
   void Close(Verdict verdict, const Reason& reason);
   void MarkStopping(Seat& seat);
-
-  Hold StoppingHold() const;
+  Hold StoppingHold(Time now) const;
 
   // Small things (round_machine.cc).
   void Advance();
@@ -134,10 +134,8 @@ class RoundMachine {
   Incident incident_;
   FormationGate gate_;
   uint64_t arrivals_ = 0;
-
   std::optional<Leaving> last_leave_;
   Time formed_at_{};
-
   Time recovery_deadline_ = kNever;
   std::vector<std::string> recovered_members_;  // node ids by group rank; empty: not known
   Time exit_barrier_deadline_ = kNever;

@@ -149,11 +149,11 @@ TEST_F(JobRegistryTest, DeadlinesGoToTheJobsTheyBelongTo) {
 TEST_F(JobRegistryTest, OneJobCanBeStopped) {
   Say(1, HelloOf("job", "a", 1));
   Say(2, HelloOf("other", "a", 2));
-  all_ = registry_.StopJob(now_, "job", "an operator");
+  all_ = registry_.StepJob(now_, "job", StopRequested{"an operator"});
   EXPECT_FALSE(To(1).empty());
   EXPECT_TRUE(To(2).empty());
   EXPECT_TRUE(registry_.Find("job")->verdict().has_value());
-  EXPECT_TRUE(registry_.StopJob(now_, "unknown", "an operator").empty());
+  EXPECT_TRUE(registry_.StepJob(now_, "unknown", StopRequested{"an operator"}).empty());
 }
 
 TEST_F(JobRegistryTest, EndedJobsAreForgottenOldestFirst) {

@@ -88,6 +88,11 @@ const RoundEffects& TestJob::Step(const RoundEvent& event) {
     broken_ = broken;
     ADD_FAILURE() << "invariant broken: " << broken;
   }
+  const auto unix_ms = std::chrono::floor<std::chrono::milliseconds>(now_.time_since_epoch());
+  for (IncidentRecord& record :
+       journal_.Observe(now_, unix_ms.count(), machine_, event, effects_)) {
+    news_.push_back(std::move(record));
+  }
   std::erase_if(effects_, [](const RoundEffect& effect) {
     const auto* send = std::get_if<SendTo>(&effect);
     return send != nullptr && std::holds_alternative<HeartbeatAck>(send->message);

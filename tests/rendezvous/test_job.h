@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/job_journal.h"
 #include "rendezvous/round_machine.h"
 
 namespace muster {
@@ -60,6 +61,10 @@ class TestJob {
   void Watch(std::function<void(const RoundEffects&)> watcher) { watcher_ = std::move(watcher); }
 
   const RoundMachine& machine() const { return machine_; }
+  // What stands beside the machine as in a master; its wall clock shows the seconds of now().
+  const JobJournal& journal() const { return journal_; }
+  // Each incident when it began and when it ended, in order.
+  const std::vector<IncidentRecord>& news() const { return news_; }
   const Node& node(const std::string& name) const { return machine_.nodes().at(name); }
   Time now() const { return now_; }
   StreamId StreamOf(const std::string& name) const { return streams_.at(name); }
@@ -72,6 +77,8 @@ class TestJob {
 
   JobSettings settings_;
   RoundMachine machine_;
+  JobJournal journal_;
+  std::vector<IncidentRecord> news_;
   Time now_{std::chrono::hours(1)};
   StreamId last_stream_ = 0;
   std::map<std::string, StreamId> streams_;  // the newest of each agent

@@ -1,0 +1,132 @@
+#include "rendezvous/job_status.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/rendezvous/test_job.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+JobStatus Of(const TestJob& job, StatusDetail detail = StatusDetail::kFull) {
+  return StatusOf(job.machine(), job.journal().recorder(), job.now(), detail);
+}
+
+std::string States(const TestJob& job) {
+  std::string text;
+  for (const NodeStatus& node : Of(job).nodes) {
+    text += (text.empty() ? "" : " ") + node.id + ":" + Label(node.state);
+  }
+  return text;
+}
+
+TEST(JobStatus, AWaitingJobSaysForWhatAndUntilWhen) {
+  TestJob job(NodesFrom(2, 2));
+  job.Join("a");
+  job.Advance(10s);
+  const JobStatus status = Of(job);
+  EXPECT_EQ(status.phase, RoundPhase::kForming);
+  EXPECT_EQ(status.reason_label, "waiting_for_nodes");
+  EXPECT_EQ(status.reason, "waiting for nodes: 1 of 2 are here");
+  EXPECT_EQ(status.time_left, 590s);
+  EXPECT_EQ(status.waiting, 1);
+  ASSERT_EQ(status.nodes.size(), 1u);
+  EXPECT_EQ(status.nodes[0].state, NodeState::kWaiting);
+  EXPECT_EQ(status.nodes[0].reason_label, "waiting_for_nodes");
+  EXPECT_TRUE(status.nodes[0].time_left.has_value());
+  EXPECT_EQ(status.nodes[0].first_rank, -1);
+}
+
+TEST(JobStatus, EveryStateOfANodeIsTold) {
+  TestJob job(NodesFrom(2, 2, 1));
+  for (const char* name : {"a", "b", "c"}) job.Join(name);
+  EXPECT_EQ(States(job), "a:starting b:starting c:spare");
+  job.Say("a", WorkersStarted{1});
+  EXPECT_EQ(States(job), "a:running b:starting c:spare");
+  job.Say("a", WorkersReady{1});
+  EXPECT_EQ(States(job), "a:ready b:starting c:spare");
+  job.Failed("a", 3, 60s);
+  EXPECT_EQ(States(job), "a:stopping b:stopping c:waiting");
+  job.Stopped("b");
+  EXPECT_EQ(States(job), "a:stopping b:stopped c:waiting");
+  job.Break("b");
+  EXPECT_EQ(States(job), "a:stopping b:lost c:waiting");
+  job.Stopped("a");
+  EXPECT_EQ(Of(job).generation, 2);
+  job.Succeeded("a");
+  job.Say("c", Leaving{2, LeaveCause::kSignal, "SIGTERM"});
+  EXPECT_EQ(States(job), "a:succeeded c:leaving");
+}
+
+TEST(JobStatus, RanksAddressesAndHeartbeatsAreThoseOfTheMoment) {
+  TestJob job(NodesFrom(2, 2));
+  job.Join("a");
+  job.Join("b");
+  job.Mute("b");
+  job.Advance(7s);
+  const JobStatus status = Of(job);
+  EXPECT_EQ(status.phase, RoundPhase::kRunning);
+  EXPECT_EQ(status.generation_age, 7s);
+  EXPECT_EQ(status.members, 2);
+  EXPECT_EQ(status.waiting, 0);
+  EXPECT_EQ(status.world_size, 4);
+  EXPECT_EQ(status.nodes[1].first_rank, 2);
+  EXPECT_EQ(status.nodes[1].slots, 2);
+  EXPECT_EQ(status.nodes[1].heard_ago, 7s);
+  EXPECT_EQ(status.nodes[0].address, job.HelloOf("a").own_addresses.front());
+  EXPECT_EQ(status.time_left, std::nullopt);
+}
+
+TEST(JobStatus, TheEndOfAStopHasADeadlineToo) {
+  TestJob job(NodesFrom(2, 2, 1));
+  job.Join("a");
+  job.Join("b");
+  job.Failed("a", 3, 60s);
+  const JobStatus status = Of(job);
+  EXPECT_EQ(status.reason, "stopping: 0 of 2 members have stopped");
+  EXPECT_EQ(status.time_left, 600s);
+}
+
+TEST(JobStatus, AClosedJobTellsItsVerdict) {
+  TestJob job(NodesFrom(1, 1));
+  job.Join("a");
+  job.Failed("a", 3, 60s);
+  job.Stopped("a");
+  const JobStatus status = Of(job);
+  EXPECT_EQ(status.phase, RoundPhase::kClosed);
+  ASSERT_TRUE(status.verdict.has_value());
+  EXPECT_EQ(status.verdict->exit_code, 3);
+  ASSERT_EQ(status.incidents.size(), 1u);
+  EXPECT_EQ(status.incidents[0].outcome, IncidentOutcome::kJobEnded);
+}
+
+TEST(JobStatus, ASummaryLeavesOutWhatIsLong) {
+  TestJob job(NodesFrom(1, 1));
+  job.Join("a");
+  const JobStatus status = Of(job, StatusDetail::kSummary);
+  EXPECT_TRUE(status.nodes.empty());
+  EXPECT_EQ(status.members, 1);
+}
+
+TEST(JobStatus, AMemberThatARecoveringMasterHasNotHeardOfIsLost) {
+  TestJob job(NodesFrom(2, 2));
+  Hello hello = job.HelloOf("a");
+  hello.running.phase = WorkersPhase::kRunning;
+  Assignment& place = hello.running.assignment;
+  place.instance = 1;
+  place.generation = 7;
+  place.group_rank = 1;
+  place.group_world_size = 2;
+  place.rank_base = 2;
+  place.world_size = 4;
+  job.Join(hello);
+  EXPECT_EQ(States(job), ":lost a:running");
+  EXPECT_EQ(Of(job).reason_label, "recovering");
+  EXPECT_EQ(Of(job).time_left, 10s);
+}
+
+}  // namespace
+}  // namespace muster
