@@ -16,4 +16,9 @@ void RealClock::Wait(Mutex* mutex, Condition* condition, Time deadline) {
   if (left > Duration::zero()) condition->WaitFor(mutex, left);
 }
 
+int64_t WallClockMs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::floor<std::chrono::milliseconds>(now).count();
+}
+
 }  // namespace muster

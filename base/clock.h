@@ -1,6 +1,8 @@
 #ifndef MUSTER_BASE_CLOCK_H_
 #define MUSTER_BASE_CLOCK_H_
 
+#include <cstdint>
+
 #include "base/mutex.h"
 #include "base/time.h"
 
@@ -28,6 +30,9 @@ class RealClock : public Clock {
   void Wait(Mutex* mutex, Condition* condition, Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) override;
 };
+
+// Milliseconds since 1970 by the wall clock: for people to read, never for decisions.
+int64_t WallClockMs();
 
 }  // namespace muster
 

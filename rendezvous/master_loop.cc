@@ -2,10 +2,14 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <utility>
+
+#include "rendezvous/unknown_job.h"
 
 namespace muster {
 namespace {
@@ -37,7 +41,14 @@ std::function<void(const std::string&)> DefaultViolation() {
 
 JobRegistry::Options Completed(JobRegistry::Options options) {
   if (!options.on_violation) options.on_violation = DefaultViolation();
+  if (!options.wall_clock) options.wall_clock = WallClockMs;
   return options;
+}
+
+// What a heartbeat brings about, and nothing else.
+bool IsHeartbeat(const RoundEffects& effects) {
+  const auto* send = effects.size() == 1 ? std::get_if<SendTo>(&effects.front()) : nullptr;
+  return send != nullptr && std::holds_alternative<HeartbeatAck>(send->message);
 }
 
 }  // namespace
@@ -69,7 +80,7 @@ void MasterLoop::Run() {
     if (!is_due) judge_at = kNever;
     if (is_due && judge_at == kNever) judge_at = clock_->Now() + kHearFirst;
     const Time wake = is_due ? judge_at : deadline;
-    std::optional<LoopEvent> event = queue_.Pop(wake);
+    std::optional<LoopEvent> event = queue_.Pop(std::min(wake, watchers_.NextDeadline()));
     const Time now = clock_->Now();
     const bool is_late = wake != kNever && now - wake > kLate;
     if (is_late) {
@@ -82,6 +93,7 @@ void MasterLoop::Run() {
       Perform(registry_.Step(now, DeadlinePassed{}));
     }
     TellIdle();
+    if (now >= watchers_.NextDeadline()) TellWatchers(now);
   }
 }
 
@@ -108,12 +120,38 @@ void MasterLoop::Handle(Time now, TellWhenIdle event) {
   idle_callbacks_.push_back(std::move(event.callback));
 }
 
-void MasterLoop::Handle(Time now, const StopJob& event) {
-  Perform(registry_.StepJob(now, event.job_id, StopRequested{event.who}));
+void MasterLoop::Handle(Time now, const JobCommand& event) {
+  const RoundMachine* machine = registry_.Find(event.job_id);
+  absl::Status status;
+  if (machine == nullptr) {
+    status = UnknownJob(event.job_id, registry_.job_ids());
+  } else if (machine->verdict()) {
+    status = absl::FailedPreconditionError("job " + event.job_id +
+                                           " has ended already: " + Sentence(machine->reason()));
+  } else {
+    Perform(registry_.StepJob(now, event.job_id, event.event));
+  }
+  if (event.answer) event.answer(std::move(status));
 }
+
+void MasterLoop::Handle(Time now, WatchStatus event) {
+  const StatusCallback callback = event.callback;
+  if (!watchers_.Add(event.watcher, std::move(event.query), std::move(event.callback))) {
+    callback(nullptr);
+  }
+}
+
+void MasterLoop::Handle(Time now, const WatchResumed& event) { watchers_.Resume(event.watcher); }
+void MasterLoop::Handle(Time now, const WatchEnded& event) { watchers_.Remove(event.watcher); }
+
+void MasterLoop::Handle(Time now, const Ping& event) { event.callback(); }
 
 void MasterLoop::Perform(const std::vector<JobEffects>& all) {
   for (const JobEffects& job : all) {
+    if (!IsHeartbeat(job.effects)) watchers_.Changed(job.job_id);
+    for (const IncidentRecord& record : job.incidents) {
+      if (options_.on_incident) options_.on_incident(job.job_id, job.instance, record);
+    }
     for (const RoundEffect& effect : job.effects) {
       if (const auto* send = std::get_if<SendTo>(&effect)) {
         streams_->Send(send->stream, send->message);
@@ -130,6 +168,18 @@ void MasterLoop::Perform(const std::vector<JobEffects>& all) {
 void MasterLoop::TellIdle() {
   if (idle_callbacks_.empty() || !open_.empty() || !registry_.idle()) return;
   for (const auto& callback : std::exchange(idle_callbacks_, {})) callback();
+}
+
+void MasterLoop::TellWatchers(Time now) {
+  for (const auto& [query, watchers] : watchers_.TakeDue(now)) {
+    auto report = std::make_shared<MasterReport>();
+    report->jobs = registry_.Report(now, query.job_id, query.detail);
+    if (report->jobs.empty()) report->job_ids = registry_.job_ids();
+    for (const auto& [watcher, tell] : watchers) {
+      if (!tell(report)) watchers_.Remove(watcher);
+    }
+  }
+  watchers_.Told(now, clock_->Now());
 }
 
 }  // namespace muster

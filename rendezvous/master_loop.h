@@ -1,6 +1,8 @@
 #ifndef MUSTER_RENDEZVOUS_MASTER_LOOP_H_
 #define MUSTER_RENDEZVOUS_MASTER_LOOP_H_
 
+#include <absl/status/status.h>
+
 #include <functional>
 #include <set>
 #include <string>
@@ -12,6 +14,7 @@
 #include "base/event_queue.h"
 #include "rendezvous/job_registry.h"
 #include "rendezvous/round_machine.h"
+#include "rendezvous/status_watchers.h"
 
 namespace muster {
 
@@ -39,13 +42,35 @@ struct TellWhenIdle {
   std::function<void()> callback;
 };
 
-// End one job.
-struct StopJob {
+// An operator's order to one job. `answer` may be empty, and is called on the loop's thread with
+// OK; NotFound: no such job, with the nearest name; FailedPrecondition: it has ended.
+struct JobCommand {
   std::string job_id;
-  std::string who;
+  RoundEvent event;
+  std::function<void(absl::Status)> answer;
 };
 
-using LoopEvent = std::variant<StreamOpened, MessageArrived, StreamBroken, TellWhenIdle, StopJob>;
+// Somebody wants to hear of jobs (rendezvous/status_watchers.h). After each answer nothing more is
+// told before WatchResumed; a watcher that asked once needs neither that nor WatchEnded.
+struct WatchStatus {
+  WatcherId watcher = 0;
+  StatusQuery query;
+  StatusCallback callback;
+};
+struct WatchResumed {
+  WatcherId watcher = 0;
+};
+struct WatchEnded {
+  WatcherId watcher = 0;
+};
+
+// Call `callback` (on the loop's thread) when its turn has come: the loop turns.
+struct Ping {
+  std::function<void()> callback;
+};
+
+using LoopEvent = std::variant<StreamOpened, MessageArrived, StreamBroken, TellWhenIdle, JobCommand,
+                               WatchStatus, WatchResumed, WatchEnded, Ping>;
 
 // The one thread of a master: takes events from the queue, steps the jobs' machines, performs the
 // effects in order, and sleeps exactly until something happens or the next deadline comes.
@@ -59,6 +84,9 @@ class MasterLoop {
     JobRegistry::Options registry;
     // Every decision of every job, on the loop's thread; must not block. May be empty.
     std::function<void(const std::string& job_id, const Reason& reason)> on_decision;
+    // An incident has begun (its outcome is kOpen) or ended. Likewise.
+    std::function<void(const std::string& job_id, uint64_t instance, const IncidentRecord& record)>
+        on_incident;
   };
 
   // `clock` and `streams` outlive the loop. Runs from the constructor to Stop().
@@ -78,15 +106,21 @@ class MasterLoop {
   void Handle(Time now, MessageArrived event);
   void Handle(Time now, const StreamBroken& event);
   void Handle(Time now, TellWhenIdle event);
-  void Handle(Time now, const StopJob& event);
+  void Handle(Time now, const JobCommand& event);
+  void Handle(Time now, WatchStatus event);
+  void Handle(Time now, const WatchResumed& event);
+  void Handle(Time now, const WatchEnded& event);
+  void Handle(Time now, const Ping& event);
   void Perform(const std::vector<JobEffects>& all);
   void TellIdle();
+  void TellWatchers(Time now);
 
   Clock* const clock_;
   AgentStreams* const streams_;
   const Options options_;
   EventQueue<LoopEvent> queue_;
   JobRegistry registry_;
+  StatusWatchers watchers_;
   std::set<StreamId> open_;
   std::vector<std::function<void()>> idle_callbacks_;
   std::thread thread_;  // last: it uses the others

@@ -1,14 +1,17 @@
 #include "rendezvous/master_server.h"
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "rendezvous/control_service.h"
 #include "rendezvous/grpc_runtime.h"
 #include "rendezvous/message_codec.h"
 #include "rendezvous/rendezvous_service.h"
@@ -24,6 +27,10 @@ constexpr int kKeepAliveTimeMs = 30'000;
 constexpr int kKeepAliveTimeoutMs = 300'000;
 // Clients ping every 10 s (attend_call.cc); the slack keeps a delayed ping from looking like abuse.
 constexpr int kClientPingIntervalMinMs = 5'000;
+
+// What the health service is asked for, besides the whole server ("").
+constexpr const char* kRendezvousName = v1::Rendezvous::service_full_name();
+constexpr const char* kControlName = v1::Control::service_full_name();
 
 absl::Status BindError(const HostPort& address, int error) {
   const std::string where = "cannot listen on " + ToString(address) + ": ";
@@ -62,8 +69,8 @@ absl::Status ProbeBind(const HostPort& address) {
   return error == 0 ? absl::OkStatus() : BindError(address, error);
 }
 
-std::unique_ptr<grpc::Server> Listen(const HostPort& address, RendezvousService* service,
-                                     int* port) {
+std::unique_ptr<grpc::Server> Listen(const HostPort& address, RendezvousService* rendezvous,
+                                     ControlService* control, int* port) {
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepAliveTimeMs);
@@ -73,7 +80,9 @@ std::unique_ptr<grpc::Server> Listen(const HostPort& address, RendezvousService*
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.SetMaxReceiveMessageSize(static_cast<int>(kWireBytesMax));
   builder.AddListeningPort(ToString(address), grpc::InsecureServerCredentials(), port);
-  builder.RegisterService(service);
+  builder.RegisterService(rendezvous);
+  builder.RegisterService(control);
+  grpc::EnableDefaultHealthCheckService(true);
   return builder.BuildAndStart();
 }
 
@@ -82,11 +91,14 @@ std::unique_ptr<grpc::Server> Listen(const HostPort& address, RendezvousService*
 struct MasterServer::Parts {
   Parts(Clock* clock, MasterLoop::Options options) : loop(clock, &service, std::move(options)) {
     service.SetLoop(&loop);
+    control.SetLoop(&loop);
   }
 
   RendezvousService service;
+  ControlService control;
   MasterLoop loop;
   std::unique_ptr<grpc::Server> server;
+  std::atomic<bool> is_serving = false;
   int port = 0;
 };
 
@@ -94,9 +106,11 @@ absl::StatusOr<std::unique_ptr<MasterServer>> MasterServer::Start(Clock* clock, 
   PrepareGrpc();
   if (absl::Status status = ProbeBind(options.address); !status.ok()) return status;
   auto parts = std::make_unique<Parts>(clock, std::move(options.loop));
-  parts->server = Listen(options.address, &parts->service, &parts->port);
+  parts->server = Listen(options.address, &parts->service, &parts->control, &parts->port);
   if (parts->server != nullptr && parts->port != 0) {
-    return std::unique_ptr<MasterServer>(new MasterServer(std::move(parts)));
+    auto server = std::unique_ptr<MasterServer>(new MasterServer(std::move(parts)));
+    server->SetServing(true);
+    return server;
   }
   // Between the probe and gRPC's own bind somebody else took the port, or something else is wrong.
   if (absl::Status status = ProbeBind(options.address); !status.ok()) return status;
@@ -108,6 +122,7 @@ MasterServer::MasterServer(std::unique_ptr<Parts> parts) : parts_(std::move(part
 
 MasterServer::~MasterServer() {
   parts_->service.CloseAll();
+  parts_->control.CloseAll();
   parts_->server->Shutdown(std::chrono::system_clock::now() + kFlushTime);
   // Callbacks that wait for room in the queue are let go, then the last streams end.
   parts_->loop.Stop();
@@ -120,8 +135,24 @@ void MasterServer::TellWhenIdle(std::function<void()> callback) {
   parts_->loop.Post(muster::TellWhenIdle{std::move(callback)});
 }
 
-void MasterServer::StopJob(const std::string& job_id, const std::string& who) {
-  parts_->loop.Post(muster::StopJob{job_id, who});
+bool MasterServer::is_serving() const { return parts_->is_serving; }
+
+void MasterServer::Ping(std::function<void()> callback) {
+  parts_->loop.Post(muster::Ping{std::move(callback)});
+}
+
+void MasterServer::Ask(StatusQuery query, StatusCallback callback) {
+  query.once = true;
+  parts_->loop.Post(
+      WatchStatus{parts_->control.NextWatcher(), std::move(query), std::move(callback)});
+}
+
+void MasterServer::SetServing(bool is_serving) {
+  parts_->is_serving = is_serving;
+  grpc::HealthCheckServiceInterface* health = parts_->server->GetHealthCheckService();
+  for (const char* service : {"", kRendezvousName, kControlName}) {
+    health->SetServingStatus(service, is_serving);
+  }
 }
 
 }  // namespace muster

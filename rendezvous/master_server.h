@@ -37,8 +37,16 @@ class MasterServer {
   // connected.
   void TellWhenIdle(std::function<void()> callback);
 
-  // Ends one job as an operator would.
-  void StopJob(const std::string& job_id, const std::string& who);
+  // Calls `callback` once, on the loop's thread, as soon as it comes to that.
+  void Ping(std::function<void()> callback);
+
+  // Has one question answered, on the loop's thread; what the callback returns does not matter.
+  void Ask(StatusQuery query, StatusCallback callback);
+
+  // What the gRPC health service says of this master (true at first): a standby is reachable and
+  // does not serve.
+  void SetServing(bool is_serving);
+  bool is_serving() const;
 
  private:
   struct Parts;

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -80,6 +82,11 @@ class MasterLoopTest : public testing::Test {
       MutexLock lock(&mutex_);
       decisions_.push_back(job_id + "/" + Label(reason.code));
     };
+    options.on_incident = [this](const std::string& job_id, uint64_t,
+                                 const IncidentRecord& record) {
+      MutexLock lock(&mutex_);
+      incidents_.push_back(job_id + "/" + Label(record.cause.code) + "/" + Label(record.outcome));
+    };
     loop_.emplace(&clock_, &streams_, std::move(options));
   }
 
@@ -111,6 +118,7 @@ class MasterLoopTest : public testing::Test {
   RecordedStreams streams_;
   Mutex mutex_;
   std::vector<std::string> decisions_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> incidents_ ABSL_GUARDED_BY(mutex_);
   std::optional<MasterLoop> loop_;
 };
 
@@ -210,9 +218,69 @@ TEST_F(MasterLoopTest, TellsWhenNobodyNeedsItAnyMore) {
 
 TEST_F(MasterLoopTest, AnOperatorEndsOneJob) {
   FormPair();
-  loop_->Post(StopJob{"job", "an operator"});
+  const auto stop = [this](const std::string& job_id) {
+    std::promise<absl::Status> answer;
+    loop_->Post(JobCommand{job_id, StopRequested{"an operator"},
+                           [&](absl::Status status) { answer.set_value(std::move(status)); }});
+    return answer.get_future().get();
+  };
+  EXPECT_TRUE(absl::IsNotFound(stop("jib")));
+  EXPECT_TRUE(stop("job").ok());
   EXPECT_FALSE(streams_.Await<Verdict>(1).succeeded);
   EXPECT_FALSE(streams_.Await<Verdict>(2).succeeded);
+  EXPECT_TRUE(absl::IsFailedPrecondition(stop("job")));
+}
+
+TEST_F(MasterLoopTest, AWatcherIsToldOfChangesAndNotOfHeartbeats) {
+  FormPair();
+  Mutex mutex;
+  Condition changed;
+  std::vector<RoundPhase> seen;
+  loop_->Post(WatchStatus{1, {"job"}, [&](const auto& report) {
+                            MutexLock lock(&mutex);
+                            seen.push_back(report->jobs.at(0).status.phase);
+                            changed.SignalAll();
+                            return true;
+                          }});
+  const auto await = [&](size_t count) {
+    MutexLock lock(&mutex);
+    while (seen.size() < count) changed.Wait(&mutex);
+    return seen;
+  };
+  // The loop has done all that came before.
+  const auto beat = [&] {
+    Say(1, Heartbeat{1});
+    streams_.Await<HeartbeatAck>(1);
+  };
+  EXPECT_EQ(await(1), std::vector{RoundPhase::kRunning});
+  loop_->Post(WatchResumed{1});
+  beat();
+  clock_.Advance(StatusWatchers::kSpacing);
+  beat();
+  beat();
+  EXPECT_EQ(await(1).size(), 1u);
+  Say(2, WorkersSucceeded{1, 0});
+  EXPECT_EQ(await(2).back(), RoundPhase::kRunning);
+  loop_->Post(WatchResumed{1});
+  beat();
+  clock_.Advance(StatusWatchers::kSpacing);
+  Say(1, WorkersSucceeded{1, 0});
+  EXPECT_EQ(await(3).back(), RoundPhase::kClosed);
+}
+
+TEST_F(MasterLoopTest, IncidentsAreHandedOnWhenTheyBeginAndWhenTheyEnd) {
+  FormPair();
+  loop_->Post(StreamBroken{2, false});
+  streams_.Await<StopWorkers>(1);
+  Say(1, WorkersStopped{1, 0});
+  Attend(3, "b", 2);
+  streams_.Await<Assignment>(3);
+  Say(1, WorkersStarted{2});
+  Say(3, WorkersStarted{2});
+  streams_.AwaitResumed(3, 2);
+  MutexLock lock(&mutex_);
+  EXPECT_EQ(incidents_, (std::vector<std::string>{"job/node_lost_stream/open",
+                                                  "job/node_lost_stream/recovered"}));
 }
 
 TEST_F(MasterLoopTest, StoppingDropsWhatComesLater) {

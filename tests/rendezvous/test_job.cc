@@ -24,6 +24,28 @@ int NumberOf(const std::string& name) {
   return number;
 }
 
+// What must hold of the incidents beside the machine after every step.
+std::string JournalViolation(const IncidentRecorder& recorder, const RoundMachine& machine) {
+  for (const IncidentRecord& record : recorder.incidents()) {
+    const std::string name = "incident " + std::to_string(record.number);
+    const bool is_open = record.outcome == IncidentOutcome::kOpen;
+    if (is_open && (&record != &recorder.incidents().back() || machine.verdict())) {
+      return name + " is still open";
+    }
+    for (const auto& phase : {record.stop, record.rendezvous, record.start, record.ready}) {
+      if (phase && *phase < Duration::zero()) return name + " has a negative phase";
+    }
+    const bool has_recovered = record.outcome == IncidentOutcome::kRecovered;
+    if (has_recovered && !(record.stop && record.rendezvous && record.start)) {
+      return name + " has recovered without a phase";
+    }
+    if (has_recovered && record.next_generation <= record.generation) {
+      return name + " has recovered without a generation";
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 TestJob::TestJob(JobSettings settings) : settings_(settings), machine_("job", 1, 42) {}
@@ -84,14 +106,15 @@ const RoundEffects& TestJob::Step(const RoundEvent& event) {
   if (std::holds_alternative<DeadlinePassed>(event) && deadline > now_ && !effects_.empty()) {
     broken = "a deadline before its time had effects";
   }
-  if (!broken.empty() && broken_.empty()) {
-    broken_ = broken;
-    ADD_FAILURE() << "invariant broken: " << broken;
-  }
   const auto unix_ms = std::chrono::floor<std::chrono::milliseconds>(now_.time_since_epoch());
   for (IncidentRecord& record :
        journal_.Observe(now_, unix_ms.count(), machine_, event, effects_)) {
     news_.push_back(std::move(record));
+  }
+  if (broken.empty()) broken = JournalViolation(journal_.recorder(), machine_);
+  if (!broken.empty() && broken_.empty()) {
+    broken_ = broken;
+    ADD_FAILURE() << "invariant broken: " << broken;
   }
   std::erase_if(effects_, [](const RoundEffect& effect) {
     const auto* send = std::get_if<SendTo>(&effect);
