@@ -19,6 +19,15 @@ void Log(LogLevel level, std::string_view text);
 
 inline constexpr int kLogPatienceMilliseconds = 100;
 
+enum class LogFormat {
+  kPlain,  // as above
+  kDated,  // every line as info and debug above: for a program that runs for long
+  kJson,   // {"ts":"2026-11-29T18:53:36.123Z","level":"info","component":"muster","msg":"text"}
+};
+
+// How lines look from now on, and what the program calls itself in them ("muster" at first).
+void SetLogStyle(LogFormat format, std::string_view name);
+
 // Messages below `level` are dropped. Initially kWarning, as torchrun's.
 void SetLogLevel(LogLevel level);
 

@@ -1,12 +1,10 @@
 #ifndef MUSTER_BASE_VERSION_H_
 #define MUSTER_BASE_VERSION_H_
 
-#include <string_view>
-
 namespace muster {
 
 // Of all programs of a release.
-inline constexpr std::string_view kVersion = "0.1.0";
+inline constexpr char kVersion[] = "0.1.0";
 
 }  // namespace muster
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "launcher/nearest_word.h"
+#include "base/nearest_word.h"
 #include "launcher/option_values.h"
 
 namespace muster {

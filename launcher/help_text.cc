@@ -4,15 +4,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
+#include "base/document_text.h"
 #include "launcher/option_table.h"
 
 namespace muster {
 namespace {
-
-constexpr size_t kColumns = 100;
-constexpr size_t kHelpColumn = 34;
 
 constexpr OptionGroup kGroups[] = {OptionGroup::kWorkers, OptionGroup::kNodes,
                                    OptionGroup::kFailures, OptionGroup::kOutput,
@@ -30,40 +26,10 @@ std::string Left(const OptionSpec& spec) {
   return absl::StrCat("  ", letter, "--", spec.name, *spec.metavar == 0 ? "" : " ", spec.metavar);
 }
 
-void AppendWrapped(absl::string_view text, size_t indent, std::string* out) {
-  size_t column = indent;
-  for (absl::string_view word : absl::StrSplit(text, ' ')) {
-    if (column > indent && column + 1 + word.size() > kColumns) {
-      absl::StrAppend(out, "\n", std::string(indent, ' '));
-      column = indent;
-    } else if (column > indent) {
-      out->push_back(' ');
-      ++column;
-    }
-    absl::StrAppend(out, word);
-    column += word.size();
-  }
-  out->push_back('\n');
-}
-
 void AppendOption(const OptionSpec& spec, std::string* out) {
-  std::string left = Left(spec);
-  absl::StrAppend(out, left);
-  if (left.size() + 2 > kHelpColumn) {
-    absl::StrAppend(out, "\n", std::string(kHelpColumn, ' '));
-  } else {
-    absl::StrAppend(out, std::string(kHelpColumn - left.size(), ' '));
-  }
   std::string help = spec.help;
   if (!DefaultText(spec).empty()) absl::StrAppend(&help, " [", DefaultText(spec), "]");
-  AppendWrapped(help, kHelpColumn, out);
-}
-
-// For a cell of a Markdown table.
-std::string Cell(absl::string_view text) { return absl::StrReplaceAll(text, {{"|", "\\|"}}); }
-
-std::string Code(absl::string_view text) {
-  return text.empty() ? "" : absl::StrCat("`", Cell(text), "`");
+  AppendHelpEntry(Left(spec), help, out);
 }
 
 void AppendTable(OptionGroup group, std::string* out) {
@@ -74,11 +40,11 @@ void AppendTable(OptionGroup group, std::string* out) {
     std::string option = absl::StrCat("--", spec.name, *spec.metavar == 0 ? "" : " ", spec.metavar);
     std::string letter =
         spec.letter == 0 ? "" : absl::StrCat("`-", std::string(1, spec.letter), "`, ");
-    std::string variable = Code(PetVariable(spec));
-    if (*spec.variable != 0) absl::StrAppend(&variable, ", ", Code(spec.variable));
+    std::string variable = CodeCell(PetVariable(spec));
+    if (*spec.variable != 0) absl::StrAppend(&variable, ", ", CodeCell(spec.variable));
     std::string preset =
-        *spec.default_note != 0 ? Cell(spec.default_note) : Code(spec.default_text);
-    absl::StrAppend(out, "| ", letter, Code(option), " | ", preset, " | ", variable, " | ",
+        *spec.default_note != 0 ? Cell(spec.default_note) : CodeCell(spec.default_text);
+    absl::StrAppend(out, "| ", letter, CodeCell(option), " | ", preset, " | ", variable, " | ",
                     Cell(spec.help), spec.in_torchrun ? "" : " *", " |\n");
   }
 }
@@ -170,7 +136,7 @@ with `core-complex` they go round its L3 caches.
   absl::StrAppend(&out, "\n## Refused\n\n");
   for (const OptionSpec& spec : RunOptions()) {
     if (spec.kind != OptionKind::kRefused) continue;
-    absl::StrAppend(&out, "* ", Code(absl::StrCat("--", spec.name)), ": ", spec.help, ".\n");
+    absl::StrAppend(&out, "* ", CodeCell(absl::StrCat("--", spec.name)), ": ", spec.help, ".\n");
   }
   absl::StrAppend(&out, "\nWhat differs from torchrun: [COMPAT.md](COMPAT.md).\n");
   return out;

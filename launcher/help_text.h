@@ -3,13 +3,9 @@
 
 #include <string>
 
-#include "absl/strings/string_view.h"
-
 // What muster says of itself, made from launcher/option_table.h. Pure.
 
 namespace muster {
-
-inline constexpr absl::string_view kVersion = "0.1.0";
 
 // `muster --help`: the commands.
 std::string HelpText();

@@ -1,10 +1,9 @@
 #include "launcher/man_page.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "launcher/help_text.h"
+#include "base/document_text.h"
+#include "base/version.h"
 #include "launcher/option_table.h"
 
 namespace muster {
@@ -14,27 +13,19 @@ constexpr OptionGroup kGroups[] = {OptionGroup::kWorkers, OptionGroup::kNodes,
                                    OptionGroup::kFailures, OptionGroup::kOutput,
                                    OptionGroup::kOther};
 
-// Text as roff prints it unchanged.
-std::string Roff(absl::string_view text) {
-  std::string plain = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
-  return absl::StartsWith(plain, ".") || absl::StartsWith(plain, "'") ? "\\&" + plain : plain;
-}
-
-std::string Bold(absl::string_view text) { return absl::StrCat("\\fB", Roff(text), "\\fR"); }
-
 void AppendOption(const OptionSpec& spec, std::string* out) {
   absl::StrAppend(out, ".TP\n");
   if (spec.letter != 0) {
-    absl::StrAppend(out, Bold(absl::StrCat("-", std::string(1, spec.letter))), ", ");
+    absl::StrAppend(out, RoffBold(absl::StrCat("-", std::string(1, spec.letter))), ", ");
   }
-  absl::StrAppend(out, Bold(absl::StrCat("--", spec.name)));
+  absl::StrAppend(out, RoffBold(absl::StrCat("--", spec.name)));
   if (*spec.metavar != 0) absl::StrAppend(out, " \\fI", Roff(spec.metavar), "\\fR");
   absl::StrAppend(out, "\n", Roff(spec.help), "\n");
   const absl::string_view preset = *spec.default_note != 0 ? spec.default_note : spec.default_text;
   if (!preset.empty()) absl::StrAppend(out, "Default: ", Roff(preset), ".\n");
   std::string variables = PetVariable(spec);
   if (*spec.variable != 0) absl::StrAppend(&variables, ", ", spec.variable);
-  if (!variables.empty()) absl::StrAppend(out, "Variable: ", Bold(variables), ".\n");
+  if (!variables.empty()) absl::StrAppend(out, "Variable: ", RoffBold(variables), ".\n");
 }
 
 }  // namespace
@@ -74,7 +65,8 @@ Kubernetes say, and this over the default. A time is in seconds or has a unit: 3
       if (spec.group == group && spec.kind != OptionKind::kRefused) AppendOption(spec, &out);
     }
     if (group == OptionGroup::kOther) {
-      absl::StrAppend(&out, ".TP\n", Bold("-h"), ", ", Bold("--help"), "\nPrint all options.\n");
+      absl::StrAppend(&out, ".TP\n", RoffBold("-h"), ", ", RoffBold("--help"),
+                      "\nPrint all options.\n");
     }
   }
   absl::StrAppend(&out, R"(.SH EXIT STATUS

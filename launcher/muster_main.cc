@@ -11,10 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/nearest_word.h"
+#include "base/version.h"
 #include "launcher/cluster_door.h"
 #include "launcher/exit_codes.h"
 #include "launcher/help_text.h"
-#include "launcher/nearest_word.h"
 #include "launcher/option_values.h"
 #include "launcher/run_command.h"
 

@@ -8,30 +8,13 @@
 #include "absl/strings/string_view.h"
 #include "agent/agent_options.h"
 #include "agent/numa_plan.h"
-#include "base/log.h"
-#include "base/time.h"
+#include "base/value_text.h"
 
 // The text of option values and what it means. Pure. Every function returns InvalidArgument for a
 // text that it does not take, with "what is wrong: what to give" as the message and the text in it;
 // the caller puts the option's name in front.
 
 namespace muster {
-
-// `text` in quotes, for messages: control bytes are blanks, and what is over 60 bytes is cut.
-std::string Quoted(absl::string_view text);
-
-// true, yes, on, false, no, off, in any case, or a number (0: off).
-absl::StatusOr<bool> ParseSwitch(absl::string_view text);
-
-// A whole number from `min` to `max`.
-absl::StatusOr<int> ParseWhole(absl::string_view text, int min, int max);
-
-// A number of bytes, with K, M or G behind it for powers of 1024.
-absl::StatusOr<int64_t> ParseBytes(absl::string_view text);
-
-// A span of time: seconds, or a number with a unit (base/duration_text.h).
-absl::StatusOr<Duration> ParseSpan(absl::string_view text);
-absl::StatusOr<Duration> ParsePositiveSpan(absl::string_view text);
 
 // N or MIN:MAX, 1 <= MIN <= MAX.
 struct NodeRange {
@@ -76,9 +59,6 @@ absl::StatusOr<JoinPolicy> ParseJoinPolicy(absl::string_view text);
 
 // node, socket, exclusive, core-complex.
 absl::StatusOr<NumaBinding> ParseNumaBinding(absl::string_view text);
-
-// debug, info, warning, error; also Python's names and numbers, in any case.
-absl::StatusOr<LogLevel> ParseLogLevel(absl::string_view text);
 
 // static or c10d; etcd and etcd-v2 are Unimplemented.
 enum class Backend { kStatic, kC10d };

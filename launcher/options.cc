@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/nearest_word.h"
 #include "launcher/command_line.h"
-#include "launcher/nearest_word.h"
 #include "launcher/option_values.h"
 
 namespace muster {

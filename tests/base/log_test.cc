@@ -27,7 +27,10 @@ class LogTest : public ::testing::Test {
     SetLogFd(write_.get());
     SetLogLevel(LogLevel::kWarning);
   }
-  ~LogTest() override { SetLogFd(2); }
+  ~LogTest() override {
+    SetLogFd(2);
+    SetLogStyle(LogFormat::kPlain, "muster");
+  }
 
   std::string Logged() {
     std::string text(1 << 20, '\0');
@@ -44,6 +47,24 @@ TEST_F(LogTest, WarningsAndErrorsArePlainLines) {
   Log(LogLevel::kWarning, "the master is gone");
   Log(LogLevel::kError, "{} %s stays as it is");
   EXPECT_EQ(Logged(), "muster: the master is gone\nmuster: {} %s stays as it is\n");
+}
+
+TEST_F(LogTest, ADatedFormatDatesWarningsToo) {
+  SetLogStyle(LogFormat::kDated, "musterd");
+  Log(LogLevel::kWarning, "a");
+  EXPECT_TRUE(std::regex_match(
+      Logged(), std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z warning musterd: a\n)")));
+}
+
+TEST_F(LogTest, JsonLinesQuoteTheText) {
+  SetLogStyle(LogFormat::kJson, "musterd");
+  Log(LogLevel::kError, "job \"a\\b\" %v");
+  const std::string line = Logged();
+  EXPECT_EQ(line.rfind(R"({"ts":"2)", 0), 0) << line;
+  const std::string end = R"(Z","level":"error","component":"musterd","msg":"job \"a\\b\" %v"})"
+                          "\n";
+  ASSERT_GT(line.size(), end.size());
+  EXPECT_EQ(line.substr(line.size() - end.size()), end);
 }
 
 TEST_F(LogTest, MessagesBelowTheLevelAreDropped) {
@@ -71,6 +92,7 @@ TEST_F(LogTest, MessageIsAlwaysOneLineWithoutControlBytes) {
 }
 
 TEST_F(LogTest, FullPipeDelaysOnceAndLostMessagesAreCounted) {
+  Log(LogLevel::kError, "before");  // gives the pipe its room
   fcntl(write_.get(), F_SETFL, O_NONBLOCK);
   const std::string junk(4096, 'x');
   while (write(write_.get(), junk.data(), junk.size()) > 0) {

@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path.cwd()  # the runfiles folder under Bazel
 MUSTER = ROOT / "launcher/muster"
+MUSTERD = ROOT / "rendezvous/musterd"
 FLAKY = ROOT / "examples/flaky/flaky"
 HELLO = ROOT / "examples/hello/hello"
 PATIENCE = 60.0  # seconds; a limit for what never comes, nothing is asserted by it
@@ -74,7 +75,7 @@ class Job:
     def __init__(self, *args, env=None, prefix=(), mark=None, stdin=subprocess.DEVNULL, program=MUSTER):
         self.mark = mark or f"MUSTER_TEST_MARK={uuid.uuid4().hex}"
         name, _, value = self.mark.partition("=")
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PET_", "MUSTER_", "SLURM_"))}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PET_", "MUSTER_", "MUSTERD_", "SLURM_"))}
         environment.update(env or {})
         environment[name] = value
         self.process = subprocess.Popen([*map(str, prefix), str(program), *map(str, args)], env=environment, stdin=stdin,

@@ -9,9 +9,6 @@
 namespace muster {
 namespace {
 
-using std::chrono::hours;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -20,19 +17,6 @@ template <typename T>
 std::string ProblemOf(const absl::StatusOr<T>& parsed) {
   EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(parsed.status().message());
-}
-
-TEST(OptionValues, QuotedTextIsOneShortLine) {
-  EXPECT_EQ(Quoted("a\nb"), "'a b'");
-  EXPECT_EQ(Quoted(std::string(500, 'x')), "'" + std::string(60, 'x') + "...'");
-}
-
-TEST(OptionValues, SwitchesAreWordsInAnyCase) {
-  // As torchrun reads its variables: a number other than 0.
-  for (const char* word : {"1", "2", "-1", "true", "YES", "On"})
-    EXPECT_TRUE(ParseSwitch(word).value());
-  for (const char* word : {"0", "FALSE", "no", "oFF"}) EXPECT_FALSE(ParseSwitch(word).value());
-  for (const char* word : {"", "2x", "maybe", " 1", "-"}) EXPECT_FALSE(ParseSwitch(word).ok());
 }
 
 TEST(OptionValues, NodesAreANumberOrARange) {
@@ -60,18 +44,6 @@ TEST(OptionValues, SlotsAreANumberFromOneOrCounted) {
             "'many' is not a number of workers: give 1 or more, or cpu, gpu, auto");
   for (const char* text : {"0", "-2", "", "GPU", "1e3", "65536"})
     EXPECT_FALSE(ParseSlots(text).ok());
-}
-
-TEST(OptionValues, SpansHaveAUnitOrAreSeconds) {
-  EXPECT_EQ(*ParseSpan("30"), seconds(30));
-  EXPECT_EQ(*ParseSpan("0.5"), milliseconds(500));
-  EXPECT_EQ(*ParseSpan("1500ms"), milliseconds(1500));
-  EXPECT_EQ(*ParseSpan("1h"), hours(1));
-  EXPECT_EQ(*ParseSpan("0"), seconds(0));
-  for (const char* text : {"", "s", "-1", "1 s", "1w", "1.2.3", "inf", "nan", "1e9", "9999999d"}) {
-    EXPECT_FALSE(ParseSpan(text).ok()) << text;
-  }
-  EXPECT_EQ(ProblemOf(ParsePositiveSpan("0")), "'0' must be positive");
 }
 
 TEST(OptionValues, StreamsAreOneValueOrOnePerLocalRank) {
@@ -115,14 +87,6 @@ TEST(OptionValues, SignalsAreNamesWithOrWithoutSig) {
   for (const char* text : {"", "15", "SIG15", "SIGCHLD", "TERM,"}) {
     EXPECT_FALSE(ParseSignals(text).ok()) << text;
   }
-}
-
-TEST(OptionValues, LogLevelsAreOursAndPythons) {
-  EXPECT_EQ(*ParseLogLevel("WARNING"), LogLevel::kWarning);
-  EXPECT_EQ(*ParseLogLevel("critical"), LogLevel::kError);
-  EXPECT_EQ(*ParseLogLevel("10"), LogLevel::kDebug);
-  EXPECT_EQ(*ParseLogLevel("20"), LogLevel::kInfo);
-  EXPECT_FALSE(ParseLogLevel("loud").ok());
 }
 
 TEST(OptionValues, ABackendThatIsNotBuiltYetIsNotAnUnknownOne) {

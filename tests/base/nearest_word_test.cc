@@ -1,4 +1,4 @@
-#include "launcher/nearest_word.h"
+#include "base/nearest_word.h"
 
 #include <gtest/gtest.h>
 

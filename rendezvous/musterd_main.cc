@@ -1,0 +1,168 @@
+// musterd: a standing master for the jobs of a cluster. docs/OPERATIONS.md.
+
+#include <absl/strings/str_cat.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/event_loop.h"
+#include "base/log.h"
+#include "base/unique_fd.h"
+#include "base/version.h"
+#include "rendezvous/dial.h"
+#include "rendezvous/master_server.h"
+#include "rendezvous/musterd_config.h"
+#include "rendezvous/musterd_documents.h"
+#include "rendezvous/reason.h"
+#include "rendezvous/service_notify.h"
+
+namespace muster {
+namespace {
+
+// As docs/EXIT_CODES.md has them.
+int ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+      return 2;
+    case absl::StatusCode::kFailedPrecondition:
+      return 78;
+    default:
+      return 69;
+  }
+}
+
+int Fail(const absl::Status& status) {
+  Log(LogLevel::kError, std::string(status.message()));
+  return ExitCodeOf(status);
+}
+
+int Print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return std::fflush(stdout) == 0 ? 0 : 70;
+}
+
+absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (file.is_open() && !file.bad()) return text;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--config: cannot read ", path, ": ", std::strerror(errno)));
+}
+
+uint64_t RandomSeed() {
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) seed = static_cast<uint64_t>(getpid());
+  return seed;
+}
+
+absl::StatusOr<std::unique_ptr<MasterServer>> StartServer(Clock* clock,
+                                                          const MusterdConfig& config) {
+  absl::StatusOr<std::vector<std::string>> addresses = ResolveHost(config.listen.host);
+  if (!addresses.ok()) return addresses.status();
+  MasterServer::Options options;
+  options.address = {addresses->front(), config.listen.port};
+  options.loop.registry.seed = RandomSeed();
+  options.loop.on_decision = [](const std::string& job_id, const Reason& reason) {
+    if (LogEnabled(LogLevel::kInfo)) {
+      Log(LogLevel::kInfo, absl::StrCat("job ", job_id, ": ", Sentence(reason)));
+    }
+  };
+  return MasterServer::Start(clock, std::move(options));
+}
+
+// Waits for a signal, and tells the service manager meanwhile that the master's loop turns.
+int AwaitSignal(int signals_fd, const ServiceNotify& notify, MasterServer* server) {
+  EventLoop loop;
+  int signal = 0;
+  loop.Watch(signals_fd, EPOLLIN, [&](uint32_t) {
+    signalfd_siginfo info{};
+    if (read(signals_fd, &info, sizeof(info)) == sizeof(info)) signal = info.ssi_signo;
+  });
+  const Duration pulse = notify.watchdog() / 2;
+  Time pulse_at = pulse > Duration::zero() ? EventLoop::Now() : kNever;
+  while (signal == 0) {
+    if (EventLoop::Now() >= pulse_at) {
+      server->Ping([&notify] { notify.Send("WATCHDOG=1"); });
+      pulse_at = EventLoop::Now() + pulse;
+    }
+    loop.RunOnce(pulse_at);
+  }
+  return signal;
+}
+
+int Serve(const MusterdCommand& command, const EnvMap& env) {
+  // Blocked before there are threads, so that only AwaitSignal takes them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT}) sigaddset(&signals, number);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const UniqueFd signals_fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+
+  const ServiceNotify notify(env);
+  RealClock clock;
+  absl::StatusOr<std::unique_ptr<MasterServer>> server = StartServer(&clock, command.config);
+  if (!server.ok()) return Fail(server.status());
+  SetLogStyle(command.config.log_format, "musterd");
+  for (const std::string& warning : command.warnings) Log(LogLevel::kWarning, warning);
+  const std::string where = ToString({command.config.listen.host, (*server)->port()});
+  Log(LogLevel::kInfo, absl::StrCat("musterd ", kVersion, " listens on ", where));
+  notify.Send(absl::StrCat("READY=1\nSTATUS=listens on ", where));
+
+  const int signal = AwaitSignal(signals_fd.get(), notify, server->get());
+  notify.Send("STOPPING=1");
+  Log(LogLevel::kInfo, absl::StrCat("stops: ", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
+  // From here on a second signal ends the process at once.
+  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  server->reset();
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  SetLogStyle(LogFormat::kPlain, "musterd");
+  std::signal(SIGPIPE, SIG_IGN);
+  const EnvMap env = EnvMapFrom(environ);
+  const absl::StatusOr<MusterdCommand> command =
+      ReadMusterdCommand({argv + std::min(argc, 1), argv + argc}, env, ReadConfigFile);
+  if (!command.ok()) return Fail(command.status());
+  switch (command->action) {
+    case MusterdAction::kHelp:
+      return Print(MusterdHelp());
+    case MusterdAction::kVersion:
+      return Print(absl::StrCat("musterd ", kVersion, "\n"));
+    case MusterdAction::kCheck:
+      return Print(MusterdSettingsText(*command));
+    case MusterdAction::kServe:
+      SetLogLevel(command->config.log_level);
+      return Serve(*command, env);
+  }
+  return 70;
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  try {
+    return muster::Main(argc, argv);
+  } catch (const std::system_error& error) {
+    // The C++ library's word for a thread that the kernel does not give.
+    muster::Log(muster::LogLevel::kError,
+                absl::StrCat("out of processes or memory: ", error.what()));
+    return 71;
+  }
+}

@@ -1,0 +1,105 @@
+#include "rendezvous/musterd_table.h"
+
+#include <absl/strings/ascii.h>
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_replace.h>
+
+#include <utility>
+
+#include "base/value_text.h"
+
+namespace muster {
+namespace {
+
+constexpr int kDefaultPort = 29400;
+
+// The value of `parse(text)`, or its problem.
+template <typename Parse, typename T>
+absl::Status Read(absl::string_view text, const Parse& parse, T* value) {
+  auto parsed = parse(text);
+  if (!parsed.ok()) return parsed.status();
+  *value = *std::move(parsed);
+  return absl::OkStatus();
+}
+
+absl::Status SetListen(absl::string_view text, MusterdConfig* config) {
+  if (text.empty()) return absl::InvalidArgumentError("an empty text is no address");
+  const auto parse = [](absl::string_view address) {
+    return ParseHostPort({address.data(), address.size()}, kDefaultPort);
+  };
+  return Read(text, parse, &config->listen);
+}
+
+absl::Status SetInsecure(absl::string_view text, MusterdConfig* config) {
+  return Read(text, ParseSwitch, &config->security.insecure);
+}
+
+absl::Status SetLogLevel(absl::string_view text, MusterdConfig* config) {
+  return Read(text, ParseLogLevel, &config->log_level);
+}
+
+absl::Status SetLogFormat(absl::string_view text, MusterdConfig* config) {
+  if (text != "text" && text != "json") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(text), " is not a format: give text or json"));
+  }
+  config->log_format = text == "json" ? LogFormat::kJson : LogFormat::kDated;
+  return absl::OkStatus();
+}
+
+using enum MusterdGroup;
+
+// clang-format off
+constexpr MusterdOption kOptions[] = {
+    {.name = "listen", .group = kListening, .metavar = "ADDRESS[:PORT]",
+     .default_text = "127.0.0.1:29400",
+     .help = "Where agents reach the master: an address of this host, 0.0.0.0 or [::] for all of "
+             "them. Port 0: any free one.",
+     .set = SetListen},
+
+    {.name = "insecure", .group = kSecurity,
+     .help = "Listen outside loopback without TLS: whoever reaches the port takes part.",
+     .set = SetInsecure},
+
+    {.name = "log-level", .group = kLog, .metavar = "debug|info|warning|error",
+     .default_text = "info",
+     .help = "The least important lines that are written, to stderr.",
+     .set = SetLogLevel},
+    {.name = "log-format", .group = kLog, .metavar = "text|json", .default_text = "text",
+     .help = "json: each line is an object with ts, level, component and msg.",
+     .set = SetLogFormat},
+
+    {.name = "config", .group = kActions, .metavar = "FILE",
+     .help = "Read options from FILE as well: lines NAME = VALUE, comments from # on."},
+    {.name = "check-config", .group = kActions,
+     .help = "Check all options, print each with where it comes from, and do not start."},
+    {.name = "version", .group = kActions, .help = "Print the version."},
+    {.name = "help", .group = kActions, .help = "Print this text."},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const MusterdOption> MusterdOptions() { return kOptions; }
+
+std::string MusterdVariable(const MusterdOption& option) {
+  if (option.set == nullptr) return "";
+  return absl::StrCat("MUSTERD_",
+                      absl::AsciiStrToUpper(absl::StrReplaceAll(option.name, {{"-", "_"}})));
+}
+
+const char* GroupTitle(MusterdGroup group) {
+  switch (group) {
+    case kListening:
+      return "Listening";
+    case kSecurity:
+      return "Security";
+    case kLog:
+      return "Log";
+    case kActions:
+      return "Other";
+  }
+  return "";
+}
+
+}  // namespace muster

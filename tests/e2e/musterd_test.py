@@ -1,0 +1,127 @@
+"""musterd: a standing master for many jobs."""
+
+import os
+import re
+import signal
+import socket
+import tempfile
+import unittest
+
+import harness
+from harness import HELLO, MUSTERD, Case
+
+# Says where it is and then works for ever.
+WORKER = ["--no-python", "bash", "-c", "echo up $RANK $WORLD_SIZE $MUSTER_GENERATION; exec sleep 1000"]
+
+
+class Musterd(Case):
+    def musterd(self, *args, listen="127.0.0.1:0", **kwargs):
+        """A musterd that listens, with its endpoint."""
+        daemon = self.start("--listen", listen, *args, program=MUSTERD, **kwargs)
+        daemon.endpoint = daemon.wait_line(r"musterd [\d.]+ listens on (\S+:\d+)")[1]
+        return daemon
+
+    def node(self, daemon, name, *worker, job="job", options=()):
+        return self.start("run", "--nnodes", 2, "--rdzv-endpoint", daemon.endpoint, "--rdzv-id", job, "--node-id", name,
+                          "--rdzv-conf", "is_host=0", *options, *(worker or WORKER))
+
+    def end(self, *jobs):
+        for job in jobs:
+            job.signal(signal.SIGTERM)
+        for job in jobs:
+            self.assertEqual(job.wait(), 143)
+        self.assert_nothing_left(*jobs)
+
+    def stop(self, daemon):
+        daemon.signal(signal.SIGTERM)
+        self.assertEqual(daemon.wait(), 0, daemon.text())
+
+
+class Jobs(Musterd):
+    def test_jobs_are_kept_apart_by_their_ids(self):
+        daemon = self.musterd()
+        nodes = [self.node(daemon, name, HELLO, job=job) for job in ("one", "two") for name in ("a", "b")]
+        self.assertEqual([node.wait() for node in nodes], [0] * 4)
+        for pair in (nodes[:2], nodes[2:]):
+            ranks = re.findall(r"rank (\d) of 2", "".join(node.text("out") for node in pair))
+            self.assertEqual(sorted(ranks), ["0", "1"])
+        self.stop(daemon)
+
+    def test_a_stop_touches_no_worker_and_the_next_one_takes_the_job_up(self):
+        daemon = self.musterd()
+        nodes = [self.node(daemon, name, options=["--log-level", "info"]) for name in ("a", "b")]
+        for node in nodes:
+            node.wait_line(r"^up \d 2 1$")
+        self.stop(daemon)
+        for node in nodes:
+            node.wait_line(r"lost the master .*the workers go on")
+        following = self.musterd(listen=daemon.endpoint)
+        following.wait_line(r"job job: ")
+        # What happens now is the following one's business: one restart, in which both take part.
+        position = [node.position() for node in nodes]
+        nodes[1].signal(signal.SIGKILL)
+        nodes[1].process.wait(harness.PATIENCE)
+        back = self.node(following, "b")
+        back.wait_line(r"^up \d 2 2$")
+        nodes[0].wait_line(r"^up \d 2 2$", start=position[0])
+        self.assertEqual(len(re.findall(r"^up ", nodes[0].text("out"), re.M)), 2)
+        self.end(nodes[0], back)
+        self.stop(following)
+
+
+class Service(Musterd):
+    def test_the_service_manager_hears_of_readiness_life_and_stop(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(f"{folder}/notify")
+            manager.settimeout(harness.PATIENCE)
+            daemon = self.musterd(env={"NOTIFY_SOCKET": f"{folder}/notify", "WATCHDOG_USEC": "20000"})
+            self.assertEqual(manager.recv(4096).decode(), f"READY=1\nSTATUS=listens on {daemon.endpoint}")
+            self.assertEqual([manager.recv(4096) for _ in range(3)], [b"WATCHDOG=1"] * 3)
+            daemon.signal(signal.SIGTERM)
+            while (said := manager.recv(4096)) == b"WATCHDOG=1":
+                pass
+            self.assertEqual(said, b"STOPPING=1")
+            self.assertEqual(daemon.wait(), 0)
+
+    def test_lines_are_objects_where_json_is_asked_for(self):
+        daemon = self.start("--listen=127.0.0.1:0", "--log-format=json", program=MUSTERD)
+        daemon.wait_line(r'^\{"ts":"[^"]+Z","level":"info","component":"musterd","msg":"musterd [\d.]+ listens on [^"]+"\}$')
+        self.stop(daemon)
+
+
+class WrongInput(Musterd):
+    def refuse(self, code, pattern, *args, env=None):
+        daemon = self.start(*args, program=MUSTERD, env=env)
+        self.assertEqual(daemon.wait(), code)
+        self.assert_one_line(daemon, "^musterd: " + pattern)
+        self.assertEqual(daemon.text("out"), "")
+
+    def test_it_is_one_line_and_a_documented_code(self):
+        self.refuse(2, "unknown option '--lisen': did you mean --listen", "--lisen", "x")
+        self.refuse(2, "MUSTERD_LOG_LEVEL: 'loud'", env={"MUSTERD_LOG_LEVEL": "loud"})
+        self.refuse(2, "--config: cannot read /nowhere: No such file", "--config", "/nowhere")
+        self.refuse(78, "anybody who reaches 0.0.0.0:29400 .* or say --insecure", "--listen", "0.0.0.0")
+        self.refuse(69, "cannot listen on 192.0.2.1:1: this host does not have the address", "--insecure", "--listen",
+                    "192.0.2.1:1")
+
+    def test_a_port_in_use_is_named(self):
+        daemon = self.musterd()
+        self.refuse(69, f"cannot listen on {re.escape(daemon.endpoint)}: the port is in use", "--listen", daemon.endpoint)
+        self.stop(daemon)
+
+    def test_check_config_starts_nothing(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write("listen = 127.0.0.1:4  # here\n")
+            file.flush()
+            check = self.start("--check-config", "--config", file.name, program=MUSTERD)
+            self.assertEqual(check.wait(), 0)
+            self.assertIn(f"listen = 127.0.0.1:4  # {file.name}:1", check.text("out"))
+            os.truncate(file.name, 0)
+            file.seek(0)
+            file.write("jobs = 4\n")
+            file.flush()
+            self.refuse(2, f"{re.escape(file.name)}:1: unknown entry 'jobs'", "--check-config", "--config", file.name)
+
+
+if __name__ == "__main__":
+    unittest.main()
