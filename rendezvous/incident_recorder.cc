@@ -108,10 +108,12 @@ std::vector<IncidentRecord> IncidentRecorder::Observe(Time now, int64_t unix_ms,
   says_ready_ = says_ready_ || Is<WorkersReady>(MessageOf(event));
   const bool is_under_way = IsUnderWay(machine);
   const bool is_same = is_under_way && machine.generation() == generation_;
+  // A master that recovers may hear of a newer generation than the one it has heard of so far.
+  const bool has_ended = was_under_way_ && !is_same && !(is_under_way && !HasAssigned(effects));
   const bool is_end_wanted =
       machine.verdict() &&
       (machine.verdict()->succeeded || machine.reason().code == ReasonCode::kJobStopped);
-  if (was_under_way_ && !is_same && !is_end_wanted) {
+  if (has_ended && !is_end_wanted) {
     if (open() != nullptr) End(IncidentOutcome::kRepeated);
     Begin(unix_ms, machine, effects);
   }
@@ -131,7 +133,8 @@ void IncidentRecorder::Begin(int64_t unix_ms, const RoundMachine& machine,
                              const RoundEffects& effects) {
   IncidentRecord record;
   record.number = ++last_number_;
-  record.generation = generation_;
+  // One step can take a master that recovers to a newer generation and end it.
+  record.generation = IsUnderWay(machine) ? generation_ : machine.generation();
   record.unix_ms = unix_ms;
   record.cause = CauseOf(machine, effects);
   if (record.cause.code == ReasonCode::kNodeLostSilence) {
@@ -183,8 +186,10 @@ void IncidentRecorder::FollowStart(const RoundMachine& machine, const RoundEvent
 }
 
 void IncidentRecorder::FollowVerdict(const Verdict& verdict) {
-  if (verdict.succeeded) Reach(kReady);
-  End(verdict.succeeded ? IncidentOutcome::kRecovered : IncidentOutcome::kJobEnded);
+  // A success without a next generation: the order to stop crossed the news that all was done.
+  const bool has_recovered = verdict.succeeded && incidents_.back().next_generation != 0;
+  if (has_recovered) Reach(kReady);
+  End(has_recovered ? IncidentOutcome::kRecovered : IncidentOutcome::kJobEnded);
 }
 
 // So many phases are over now; those before the last took no time of their own.
