@@ -1,0 +1,87 @@
+#include "rendezvous/http_page_text.h"
+
+namespace muster {
+
+const char* const kPagePolicy =
+    "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src "
+    "'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const char* const kPageText = R"html(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>muster</title>
+<style>
+body { font: 14px/1.5 sans-serif; margin: 2em; max-width: 80em; }
+h2 { margin-bottom: 0; }
+table { border-collapse: collapse; margin: 0.5em 0 1.5em; }
+th, td { text-align: left; padding: 0.1em 1.5em 0.1em 0; vertical-align: top; }
+th { font-weight: normal; color: #666; }
+#problem { color: #b00; }
+</style>
+</head>
+<body>
+<h1>muster</h1>
+<p id="problem"></p>
+<div id="jobs"></div>
+<script>
+"use strict";
+const NODE = ["node", "state", "group_rank", "first_rank", "slots", "heard_ago_ms", "address"];
+const INCIDENT = ["incident", "time", "generation", "outcome", "charged", "detect_ms", "stop_ms",
+                  "rendezvous_ms", "start_ms", "ready_ms", "total_ms", "text"];
+
+function add(parent, tag, text) {
+  const element = document.createElement(tag);
+  if (text !== undefined && text !== null) element.textContent = String(text);
+  parent.appendChild(element);
+  return element;
+}
+
+function table(parent, names, rows) {
+  if (rows.length === 0) return;
+  const element = add(parent, "table");
+  const head = add(element, "tr");
+  for (const name of names) add(head, "th", name.replace(/_/g, " "));
+  if (names === NODE) add(head, "th", "why");
+  for (const row of rows) {
+    const line = add(element, "tr");
+    for (const name of names) add(line, "td", row[name]);
+    if (names === NODE) add(line, "td", row.why === null ? "" : row.why.text);
+  }
+}
+
+function show(status) {
+  const jobs = document.createElement("div");
+  if (status.jobs.length === 0) add(jobs, "p", "no jobs");
+  for (const job of status.jobs) {
+    add(jobs, "h2", job.job);
+    const left = job.why.time_left_ms;
+    add(jobs, "p", job.phase + ": " + job.why.text +
+        (left === null ? "" : "; at most " + Math.ceil(left / 1000) + " s more") +
+        ". Generation " + job.generation + ", " + job.members + " nodes, " + job.world_size +
+        " workers, " + job.restarts_used + " of " + job.restarts_max + " restarts used.");
+    table(jobs, NODE, job.nodes);
+    table(jobs, INCIDENT, job.incidents);
+  }
+  document.getElementById("jobs").replaceChildren(jobs);
+}
+
+async function refresh() {
+  let problem = "";
+  try {
+    const answer = await fetch("/api/v1/status");
+    if (!answer.ok) throw new Error(await answer.text());
+    show(await answer.json());
+  } catch (error) {
+    problem = "The master does not answer: " + error.message;
+  }
+  document.getElementById("problem").textContent = problem;
+  setTimeout(refresh, 1000);
+}
+refresh();
+</script>
+</body>
+</html>
+)html";
+
+}  // namespace muster
