@@ -96,7 +96,7 @@ void WriteJobs(const MasterReport& report, Writer* writer) {
 std::string MetricsText(const MasterReport& report) {
   Writer writer(report);
   writer.Begin("muster_build_info", "gauge", "1, with what this master is.");
-  writer.Sample(Label("version", {kVersion.data(), kVersion.size()}), 1);
+  writer.Sample(Label("version", kVersion), 1);
   WriteJobs(report, &writer);
   writer.Gauge("muster_rendezvous_generation", "Number of the current or last generation.",
                [](const JobStatus& job) { return job.generation; });
