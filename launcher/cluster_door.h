@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "agent/agent_loop.h"
+#include "launcher/options.h"
 
 namespace muster {
 
@@ -16,6 +17,9 @@ class ClusterDoor {
   virtual ~ClusterDoor() = default;
 
   virtual RendezvousFactory factory() = 0;
+
+  // `muster-cluster status ...` and the like (launcher/control_command.h). Returns the exit code.
+  virtual int Control(const CommandSpec& command, const Options& options) = 0;
 
   // `muster-cluster last-will ...`: the warden's one-shot. Returns the exit code.
   virtual int SendLastWill(const std::vector<std::string>& words) = 0;

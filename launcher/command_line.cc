@@ -14,19 +14,25 @@
 namespace muster {
 namespace {
 
-absl::Status Unknown(absl::string_view name) {
+// "'muster run --help' lists the options".
+std::string HelpHint(const CommandSpec& command, absl::string_view does) {
+  return absl::StrCat("'muster ", command.name, " --help' ", does);
+}
+
+absl::Status Unknown(absl::string_view name, const CommandSpec& command) {
   std::vector<std::string> names = {"help"};
-  for (const OptionSpec& spec : RunOptions()) names.emplace_back(spec.name);
+  for (const OptionSpec& spec : command.options) names.emplace_back(spec.name);
   std::string nearest = NearestWord(std::string(name), names);
   return absl::InvalidArgumentError(
       absl::StrCat("unknown option ", Quoted(absl::StrCat("--", name)),
-                   nearest.empty() ? ": 'muster run --help' lists the options"
+                   nearest.empty() ? ": " + HelpHint(command, "lists the options")
                                    : absl::StrCat(": did you mean --", nearest, "?")));
 }
 
-std::vector<const OptionSpec*> StartingWith(absl::string_view prefix, bool in_torchrun) {
+std::vector<const OptionSpec*> StartingWith(absl::string_view prefix, bool in_torchrun,
+                                            const CommandSpec& command) {
   std::vector<const OptionSpec*> found;
-  for (const OptionSpec& spec : RunOptions()) {
+  for (const OptionSpec& spec : command.options) {
     if (spec.in_torchrun == in_torchrun && absl::StartsWith(spec.name, prefix)) {
       found.push_back(&spec);
     }
@@ -34,8 +40,8 @@ std::vector<const OptionSpec*> StartingWith(absl::string_view prefix, bool in_to
   return found;
 }
 
-const OptionSpec* FindLetter(char letter) {
-  for (const OptionSpec& spec : RunOptions()) {
+const OptionSpec* FindLetter(char letter, const CommandSpec& command) {
+  for (const OptionSpec& spec : command.options) {
     if (spec.letter == letter) return &spec;
   }
   return nullptr;
@@ -48,7 +54,8 @@ bool LooksLikeOption(absl::string_view word) {
 // Walks over the words before the program.
 class Splitter {
  public:
-  explicit Splitter(const std::vector<std::string>& words) : words_(words) {}
+  Splitter(const std::vector<std::string>& words, const CommandSpec& command)
+      : words_(words), command_(command) {}
 
   absl::StatusOr<SplitLine> Split() {
     while (next_ < words_.size() && !line_.help) {
@@ -57,13 +64,18 @@ class Splitter {
         ++next_;
         break;
       }
-      if (word.size() < 2 || word[0] != '-') break;
+      if (word.size() < 2 || word[0] != '-') {
+        if (command_.ends_at_program) break;
+        line_.program.push_back(words_[next_++]);
+        continue;
+      }
       ++next_;
       absl::Status taken =
           word[1] == '-' ? TakeLong(absl::string_view(word).substr(2)) : TakeLetters(word);
       if (!taken.ok()) return taken;
     }
-    line_.program.assign(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
+    line_.program.insert(line_.program.end(), words_.begin() + static_cast<std::ptrdiff_t>(next_),
+                         words_.end());
     return std::move(line_);
   }
 
@@ -77,7 +89,7 @@ class Splitter {
       line_.help = true;
       return absl::OkStatus();
     }
-    absl::StatusOr<const OptionSpec*> spec = ResolveOption(name);
+    absl::StatusOr<const OptionSpec*> spec = ResolveOption(name, command_);
     if (!spec.ok()) return spec.status();
 
     std::string full = absl::StrCat("--", (*spec)->name);
@@ -99,10 +111,10 @@ class Splitter {
         line_.help = true;
         return absl::OkStatus();
       }
-      const OptionSpec* spec = FindLetter(word[i]);
+      const OptionSpec* spec = FindLetter(word[i], command_);
       if (spec == nullptr) {
-        return absl::InvalidArgumentError(absl::StrCat("unknown option ", Quoted(word),
-                                                       ": 'muster run --help' lists the options"));
+        return absl::InvalidArgumentError(absl::StrCat("unknown option ", Quoted(word), ": ",
+                                                       HelpHint(command_, "lists the options")));
       }
       if (spec->kind == OptionKind::kSwitch) continue;
       line_.options.push_back(word);
@@ -115,24 +127,26 @@ class Splitter {
   absl::Status TakeValue(absl::string_view option) {
     if (next_ == words_.size() || LooksLikeOption(words_[next_])) {
       return absl::InvalidArgumentError(
-          absl::StrCat(option, " needs a value: ", "'muster run --help' shows what it takes"));
+          absl::StrCat(option, " needs a value: ", HelpHint(command_, "shows what it takes")));
     }
     line_.options.push_back(words_[next_++]);
     return absl::OkStatus();
   }
 
   const std::vector<std::string>& words_;
+  const CommandSpec& command_;
   size_t next_ = 0;
   SplitLine line_;
 };
 
 }  // namespace
 
-absl::StatusOr<const OptionSpec*> ResolveOption(absl::string_view name) {
-  const OptionSpec* spec = FindSpec(name);
+absl::StatusOr<const OptionSpec*> ResolveOption(absl::string_view name,
+                                                const CommandSpec& command) {
+  const OptionSpec* spec = FindSpec(name, command);
   for (bool in_torchrun : {true, false}) {
     if (spec != nullptr || name.empty()) break;
-    std::vector<const OptionSpec*> found = StartingWith(name, in_torchrun);
+    std::vector<const OptionSpec*> found = StartingWith(name, in_torchrun, command);
     if (found.size() == 1) spec = found.front();
     if (found.size() > 1) {
       auto name_of = [](std::string* out, const OptionSpec* option) {
@@ -142,15 +156,16 @@ absl::StatusOr<const OptionSpec*> ResolveOption(absl::string_view name) {
                                                      absl::StrJoin(found, ", ", name_of)));
     }
   }
-  if (spec == nullptr) return Unknown(name);
+  if (spec == nullptr) return Unknown(name, command);
   if (spec->kind == OptionKind::kRefused) {
     return absl::UnimplementedError(absl::StrCat("--", spec->name, " is refused, ", spec->help));
   }
   return spec;
 }
 
-absl::StatusOr<SplitLine> SplitCommandLine(const std::vector<std::string>& words) {
-  return Splitter(words).Split();
+absl::StatusOr<SplitLine> SplitCommandLine(const std::vector<std::string>& words,
+                                           const CommandSpec& command) {
+  return Splitter(words, command).Split();
 }
 
 }  // namespace muster

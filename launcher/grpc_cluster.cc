@@ -11,6 +11,7 @@
 #include "base/host_port.h"
 #include "base/log.h"
 #include "launcher/cluster_door.h"
+#include "launcher/control_command.h"
 #include "launcher/exit_codes.h"
 #include "rendezvous/cluster.h"
 #include "rendezvous/last_will.h"
@@ -63,6 +64,10 @@ std::unique_ptr<RendezvousClient> MakeClient(const AgentOptions& options) {
 class GrpcCluster : public ClusterDoor {
  public:
   RendezvousFactory factory() override { return MakeClient; }
+
+  int Control(const CommandSpec& command, const Options& options) override {
+    return ControlCommand(command, options);
+  }
 
   int SendLastWill(const std::vector<std::string>& words) override {
     std::map<std::string, std::string> values;

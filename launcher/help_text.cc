@@ -32,21 +32,35 @@ void AppendOption(const OptionSpec& spec, std::string* out) {
   AppendHelpEntry(Left(spec), help, out);
 }
 
+void AppendHead(std::string* out) {
+  absl::StrAppend(out, "| option | default | variable | meaning |\n| --- | --- | --- | --- |\n");
+}
+
+void AppendRow(const OptionSpec& spec, std::string* out) {
+  std::string option = absl::StrCat("--", spec.name, *spec.metavar == 0 ? "" : " ", spec.metavar);
+  std::string letter =
+      spec.letter == 0 ? "" : absl::StrCat("`-", std::string(1, spec.letter), "`, ");
+  std::string variable = CodeCell(PetVariable(spec));
+  if (*spec.variable != 0) absl::StrAppend(&variable, ", ", CodeCell(spec.variable));
+  std::string preset =
+      *spec.default_note != 0 ? Cell(spec.default_note) : CodeCell(spec.default_text);
+  absl::StrAppend(out, "| ", letter, CodeCell(option), " | ", preset, " | ", variable, " | ",
+                  Cell(spec.help), spec.in_torchrun ? "" : " *", " |\n");
+}
+
 void AppendTable(OptionGroup group, std::string* out) {
-  absl::StrAppend(out, "\n## ", GroupTitle(group), "\n\n",
-                  "| option | default | variable | meaning |\n| --- | --- | --- | --- |\n");
+  absl::StrAppend(out, "\n## ", GroupTitle(group), "\n\n");
+  AppendHead(out);
   for (const OptionSpec& spec : RunOptions()) {
-    if (spec.group != group || spec.kind == OptionKind::kRefused) continue;
-    std::string option = absl::StrCat("--", spec.name, *spec.metavar == 0 ? "" : " ", spec.metavar);
-    std::string letter =
-        spec.letter == 0 ? "" : absl::StrCat("`-", std::string(1, spec.letter), "`, ");
-    std::string variable = CodeCell(PetVariable(spec));
-    if (*spec.variable != 0) absl::StrAppend(&variable, ", ", CodeCell(spec.variable));
-    std::string preset =
-        *spec.default_note != 0 ? Cell(spec.default_note) : CodeCell(spec.default_text);
-    absl::StrAppend(out, "| ", letter, CodeCell(option), " | ", preset, " | ", variable, " | ",
-                    Cell(spec.help), spec.in_torchrun ? "" : " *", " |\n");
+    if (spec.group == group && spec.kind != OptionKind::kRefused) AppendRow(spec, out);
   }
+}
+
+void AppendSection(const CommandSpec& command, std::string* out) {
+  absl::StrAppend(out, "\n# muster ", command.name, "\n\n`muster ", command.name, " [OPTIONS] ",
+                  command.arguments, "`\n\n", command.help, ".\n\n");
+  AppendHead(out);
+  for (const OptionSpec& spec : command.options) AppendRow(spec, out);
 }
 
 }  // namespace
@@ -56,6 +70,8 @@ std::string HelpText() {
 
   muster run [OPTIONS] PROGRAM [ARGUMENTS...]   run a job, or one node of it
   muster run --help                             all options
+  muster status [OPTIONS] [JOB]                 what a master's jobs are doing, and why
+  muster stop [OPTIONS] JOB                     end a job on all its nodes
   muster version                                print the version
   muster help [COMMAND]                         print this text, or that of a command
 
@@ -84,6 +100,14 @@ std::string RunHelpText() {
   return out;
 }
 
+std::string ControlHelpText(const CommandSpec& command) {
+  std::string out = absl::StrCat("muster ", command.name, " [OPTIONS] ", command.arguments, "\n\n",
+                                 command.help, ".\n\n");
+  for (const OptionSpec& spec : command.options) AppendOption(spec, &out);
+  absl::StrAppend(&out, "  -h, --help", std::string(22, ' '), "Print this text.\n");
+  return out;
+}
+
 std::string CommandsDocument() {
   std::string out = R"(# Commands
 
@@ -92,6 +116,8 @@ std::string CommandsDocument() {
 | command | does |
 | --- | --- |
 | `muster run [OPTIONS] PROGRAM [ARGUMENTS...]` | runs a job, or one node of it |
+| `muster status [OPTIONS] [JOB]` | prints what a master's jobs are doing, and why |
+| `muster stop [OPTIONS] JOB` | ends a job on all its nodes |
 | `muster version` | prints the version |
 | `muster help [COMMAND]` | prints a short text, or all options of a command |
 
@@ -139,6 +165,8 @@ with `core-complex` they go round its L3 caches.
     absl::StrAppend(&out, "* ", CodeCell(absl::StrCat("--", spec.name)), ": ", spec.help, ".\n");
   }
   absl::StrAppend(&out, "\nWhat differs from torchrun: [COMPAT.md](COMPAT.md).\n");
+  for (const CommandSpec& command : ControlSpecs()) AppendSection(command, &out);
+  absl::StrAppend(&out, "\nWhat they print, and exit codes: [STATUS.md](STATUS.md).\n");
   return out;
 }
 

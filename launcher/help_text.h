@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "launcher/option_table.h"
+
 // What muster says of itself, made from launcher/option_table.h. Pure.
 
 namespace muster {
@@ -12,6 +14,9 @@ std::string HelpText();
 
 // `muster run --help`: every option.
 std::string RunHelpText();
+
+// `muster status --help` and the like.
+std::string ControlHelpText(const CommandSpec& command);
 
 // docs/COMMANDS.md.
 std::string CommandsDocument();

@@ -1,5 +1,6 @@
 #include "launcher/man_page.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/document_text.h"
@@ -86,6 +87,26 @@ muster run \-\-nproc\-per\-node gpu ./trainer \-\-lr 0.1
 muster run \-\-nnodes 2 \-\-rdzv\-endpoint host1 \-\-rdzv\-id digits train.py
 srun \-N 4 \-\-ntasks\-per\-node=1 muster run \-\-nproc\-per\-node 8 train.py
 .fi
+)");
+  return out;
+}
+
+std::string ControlManPage(const CommandSpec& command) {
+  const std::string title = absl::StrCat("muster-", command.name);
+  std::string out = absl::StrCat(
+      ".\\\" Made from launcher/control_options.cc by `bazel run //launcher:commands_document -- "
+      "man ",
+      command.name, "`.\n.TH ", Roff(absl::AsciiStrToUpper(title)), " 1 \"\" \"muster ", kVersion,
+      "\" \"User Commands\"\n.SH NAME\n", Roff(title), " \\- ", Roff(command.help),
+      "\n.SH SYNOPSIS\n.B muster ", command.name, "\n.RI [ OPTIONS ] \" ", Roff(command.arguments),
+      "\"\n.SH OPTIONS\n");
+  for (const OptionSpec& spec : command.options) AppendOption(spec, &out);
+  absl::StrAppend(&out, ".TP\n", RoffBold("-h"), ", ", RoffBold("--help"), "\nPrint all options.\n",
+                  R"(.SH EXIT STATUS
+0: done. 1: there is no such job, or it has ended. 2: the command line is wrong. 69: no master
+answers. 73: standard output cannot be written. 78: what listens there is not a master.
+.SH SEE ALSO
+.BR muster\-run (1)
 )");
   return out;
 }

@@ -3,10 +3,15 @@
 
 #include <string>
 
+#include "launcher/option_table.h"
+
 namespace muster {
 
 // packaging/man/muster-run.1, made from launcher/option_table.h. Pure.
 std::string ManPage();
+
+// packaging/man/muster-status.1 and the like.
+std::string ControlManPage(const CommandSpec& command);
 
 }  // namespace muster
 

@@ -16,7 +16,9 @@
 #include "launcher/cluster_door.h"
 #include "launcher/exit_codes.h"
 #include "launcher/help_text.h"
+#include "launcher/option_table.h"
 #include "launcher/option_values.h"
+#include "launcher/options.h"
 #include "launcher/run_command.h"
 
 namespace muster {
@@ -33,7 +35,9 @@ int Usage(const std::string& problem) {
 }
 
 int UnknownCommand(const std::string& word) {
-  std::string nearest = NearestWord(word, {"run", "version", "help"});
+  std::vector<std::string> known = {"run", "version", "help"};
+  for (const CommandSpec& spec : ControlSpecs()) known.emplace_back(spec.name);
+  std::string nearest = NearestWord(word, known);
   return Usage(absl::StrCat(
       "unknown command ", Quoted(word), ": ",
       nearest.empty() ? "'muster run PROGRAM' runs a program" : "did you mean '" + nearest + "'?"));
@@ -42,8 +46,32 @@ int UnknownCommand(const std::string& word) {
 int HelpCommand(const std::vector<std::string>& words) {
   if (words.empty()) return Print(stdout, HelpText(), 0);
   if (words.front() == "run") return Print(stdout, RunHelpText(), 0);
+  for (const CommandSpec& spec : ControlSpecs()) {
+    if (words.front() == spec.name) return Print(stdout, ControlHelpText(spec), 0);
+  }
   if (words.front() == "version" || words.front() == "help") return Print(stdout, HelpText(), 0);
   return UnknownCommand(words.front());
+}
+
+// status, stop.
+int Control(const CommandSpec& spec, const std::vector<std::string>& words, const EnvMap& env,
+            char** argv) {
+  const absl::StatusOr<Options> options = ParseOptions(words, env, spec);
+  if (!options.ok()) {
+    Log(LogLevel::kError, std::string(options.status().message()));
+    return ExitCodeFor(options.status());
+  }
+  if (options->help) return Print(stdout, ControlHelpText(spec), 0);
+  const bool is_optional = *spec.arguments == '[';
+  if (options->program.empty() && !is_optional) {
+    return Usage(absl::StrCat("muster ", spec.name, " needs a job: its name (--rdzv-id)"));
+  }
+  if (!options->arguments.empty()) {
+    return Usage(absl::StrCat("unexpected ", Quoted(options->arguments.front()), ": muster ",
+                              spec.name, " takes one job"));
+  }
+  ClusterDoor* cluster = FindClusterDoor();
+  return cluster == nullptr ? BecomeCluster(argv) : cluster->Control(spec, *options);
 }
 
 int LastWillCommand(const std::vector<std::string>& words, char** argv) {
@@ -67,6 +95,9 @@ int Main(int argc, char** argv) {
     return Print(stdout, absl::StrCat("muster ", kVersion, "\n"), 0);
   }
   if (command == "last-will") return LastWillCommand(words, argv);
+  for (const CommandSpec& spec : ControlSpecs()) {
+    if (command == spec.name) return Control(spec, words, env, argv);
+  }
   return UnknownCommand(command);
 }
 

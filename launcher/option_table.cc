@@ -258,10 +258,19 @@ constexpr OptionSpec kOptions[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> RunOptions() { return kOptions; }
+const CommandSpec& RunSpec() {
+  static constexpr CommandSpec kRun{
+      .name = "run",
+      .arguments = "PROGRAM [ARGUMENTS...]",
+      .help = "Runs a job, or one node of it",
+      .options = kOptions,
+      .ends_at_program = true,
+  };
+  return kRun;
+}
 
-const OptionSpec* FindSpec(absl::string_view name) {
-  for (const OptionSpec& spec : kOptions) {
+const OptionSpec* FindSpec(absl::string_view name, const CommandSpec& command) {
+  for (const OptionSpec& spec : command.options) {
     if (name == spec.name) return &spec;
   }
   return nullptr;

@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-// The one list of the options of `muster run`. The parser, --help, docs/COMMANDS.md, the PET_
-// variables and the tests come from it. Pure.
+// The options of muster's commands. The parser, --help, docs/COMMANDS.md, the PET_ variables and
+// the tests come from these lists. Pure.
 
 namespace muster {
 
@@ -36,11 +36,23 @@ struct OptionSpec {
   absl::Status (*check)(absl::string_view text) = nullptr;
 };
 
-// In the order of --help.
-std::span<const OptionSpec> RunOptions();
+// A command that takes options.
+struct CommandSpec {
+  const char* name;                     // "run"
+  const char* arguments;                // "PROGRAM [ARGUMENTS...]"
+  const char* help;                     // what it does
+  std::span<const OptionSpec> options;  // in the order of --help
+  bool ends_at_program = false;         // nothing behind the first argument is an option
+};
+
+const CommandSpec& RunSpec();
+inline std::span<const OptionSpec> RunOptions() { return RunSpec().options; }
+
+// The commands that speak to a master: status, stop.
+std::span<const CommandSpec> ControlSpecs();
 
 // The row with exactly this name (dashes, not underscores); null when there is none.
-const OptionSpec* FindSpec(absl::string_view name);
+const OptionSpec* FindSpec(absl::string_view name, const CommandSpec& command = RunSpec());
 
 // "PET_NPROC_PER_NODE" for nproc-per-node; empty for an option that has none.
 std::string PetVariable(const OptionSpec& spec);

@@ -23,9 +23,9 @@ absl::Status In(absl::string_view place, const absl::Status& status) {
 // texts of its own; both end here.
 class Cli {
  public:
-  Cli() {
+  explicit Cli(const CommandSpec& command) {
     app_.set_help_flag();
-    for (const OptionSpec& spec : RunOptions()) {
+    for (const OptionSpec& spec : command.options) {
       if (spec.kind == OptionKind::kRefused) continue;
       std::string names = absl::StrCat("--", spec.name);
       if (spec.letter != 0) names = absl::StrCat("-", std::string(1, spec.letter), ",", names);
@@ -71,8 +71,8 @@ absl::Status SetChecked(const OptionSpec& spec, Setting setting, Options* option
   return absl::OkStatus();
 }
 
-absl::Status SetFromVariables(const EnvMap& env, Options* options) {
-  for (const OptionSpec& spec : RunOptions()) {
+absl::Status SetFromVariables(const EnvMap& env, const CommandSpec& command, Options* options) {
+  for (const OptionSpec& spec : command.options) {
     const std::string pet_name = PetVariable(spec);
     const std::string* pet = pet_name.empty() ? nullptr : FindVariable(env, pet_name);
     if (spec.kind == OptionKind::kRefused) {
@@ -108,16 +108,17 @@ bool Options::on(absl::string_view name) const {
   return !value.empty() && ParseSwitch(value).value();
 }
 
-absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words, const EnvMap& env) {
-  absl::StatusOr<SplitLine> line = SplitCommandLine(words);
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words, const EnvMap& env,
+                                     const CommandSpec& command) {
+  absl::StatusOr<SplitLine> line = SplitCommandLine(words, command);
   if (!line.ok()) return line.status();
   Options options;
   options.help = line->help;
   if (options.help) return options;
 
-  absl::Status set = SetFromVariables(env, &options);
+  absl::Status set = SetFromVariables(env, command, &options);
   if (!set.ok()) return set;
-  Cli cli;
+  Cli cli(command);
   absl::Status parsed = cli.Parse(std::move(line->options));
   if (!parsed.ok()) return parsed;
   parsed = cli.ForEach([&options](const OptionSpec& spec, const std::string& text) {

@@ -23,7 +23,7 @@ struct Setting {
   std::string from;  // "--nnodes", "PET_NNODES", "LOGLEVEL", "default": for messages
 };
 
-// What the command line and the environment of one `muster run` say.
+// What the command line and the environment of one command say.
 class Options {
  public:
   // The setting of an option of the table; a name that is not in it ends the process.
@@ -39,18 +39,19 @@ class Options {
   }
 
   bool help = false;
-  std::string program;  // empty: none given
+  std::string program;  // or the first argument of another command; empty: none given
   std::vector<std::string> arguments;
 
  private:
   std::map<std::string, Setting, std::less<>> settings_;
 };
 
-// Reads the words behind `run`. The command line wins over PET_ variables, these over the other
-// variables, these over defaults. With --help only `help` counts.
-// InvalidArgument and Unimplemented, in one line that names the option or variable; see
-// launcher/command_line.h. An empty PET_ variable is an error.
-absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words, const EnvMap& env);
+// Reads the words behind the command. The command line wins over PET_ variables, these over the
+// other variables, these over defaults. With --help only `help` counts. InvalidArgument and
+// Unimplemented, in one line that names the option or variable; see launcher/command_line.h. An
+// empty PET_ variable is an error.
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words, const EnvMap& env,
+                                     const CommandSpec& command = RunSpec());
 
 // One line for each PET_ variable that belongs to no option: a typing error would be silent.
 std::vector<std::string> UnknownPetVariables(const EnvMap& env);

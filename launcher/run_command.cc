@@ -71,7 +71,7 @@ int BecomeCluster(char** argv) {
   execv(path.c_str(), argv);
   int error = errno;
   Log(LogLevel::kError,
-      absl::StrCat("a job of several nodes needs ", path, ", which cannot be started (",
+      absl::StrCat("whatever speaks to other nodes needs ", path, ", which cannot be started (",
                    std::strerror(error), "): install it beside muster"));
   return error == ENOENT ? kExitNotFound : kExitNotExecutable;
 }

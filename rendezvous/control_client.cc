@@ -81,9 +81,11 @@ class Client final : public ControlClient {
         return absl::UnavailableError(where + text);
       case grpc::StatusCode::DEADLINE_EXCEEDED:
         return absl::DeadlineExceededError(where + "the master does not answer");
+      case grpc::StatusCode::INTERNAL:
+      case grpc::StatusCode::UNKNOWN:
       case grpc::StatusCode::UNIMPLEMENTED:
         return absl::UnimplementedError(
-            where + "what listens there is not a muster master, or an older one");
+            where + "what listens there is not a muster master, or an older one (" + text + ")");
       default:
         return absl::InternalError(where + text);
     }

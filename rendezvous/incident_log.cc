@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<IncidentLog>> IncidentLog::Open(Options options) 
   struct stat file {};
   if (!fd.valid() || fstat(fd.get(), &file) != 0) {
     return absl::InvalidArgumentError("cannot write the incident log " + options.path + ": " +
-                               std::strerror(errno));
+                                      std::strerror(errno));
   }
   return std::unique_ptr<IncidentLog>(
       new IncidentLog(std::move(options), std::move(fd), file.st_size));

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct MusterdConfig {
   ServerSecurity security;
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kDated;
+  std::optional<HostPort> http;  // where the HTTP pages are; nothing: nowhere
+  std::string incident_log;      // file; empty: none
 };
 
 // One option: its text and where that comes from ("--listen", "MUSTERD_LISTEN",

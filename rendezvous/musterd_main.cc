@@ -25,6 +25,7 @@
 #include "base/unique_fd.h"
 #include "base/version.h"
 #include "rendezvous/dial.h"
+#include "rendezvous/introspection.h"
 #include "rendezvous/master_server.h"
 #include "rendezvous/musterd_config.h"
 #include "rendezvous/musterd_documents.h"
@@ -70,8 +71,13 @@ uint64_t RandomSeed() {
   return seed;
 }
 
-absl::StatusOr<std::unique_ptr<MasterServer>> StartServer(Clock* clock,
-                                                          const MusterdConfig& config) {
+// What is shown of the master ends before the master does.
+struct Standing {
+  std::unique_ptr<MasterServer> server;
+  Introspection shown;
+};
+
+absl::StatusOr<Standing> StartServer(Clock* clock, const MusterdConfig& config) {
   absl::StatusOr<std::vector<std::string>> addresses = ResolveHost(config.listen.host);
   if (!addresses.ok()) return addresses.status();
   MasterServer::Options options;
@@ -82,7 +88,16 @@ absl::StatusOr<std::unique_ptr<MasterServer>> StartServer(Clock* clock,
       Log(LogLevel::kInfo, absl::StrCat("job ", job_id, ": ", Sentence(reason)));
     }
   };
-  return MasterServer::Start(clock, std::move(options));
+  const Introspection::Options shown{.incident_log = config.incident_log, .http = config.http};
+  Standing standing;
+  absl::Status status = standing.shown.OpenLog(shown, &options.loop);
+  if (!status.ok()) return status;
+  auto server = MasterServer::Start(clock, std::move(options));
+  if (!server.ok()) return server.status();
+  standing.server = *std::move(server);
+  status = standing.shown.ServePages(shown, standing.server.get());
+  if (!status.ok()) return status;
+  return standing;
 }
 
 // Waits for a signal, and tells the service manager meanwhile that the master's loop turns.
@@ -115,20 +130,25 @@ int Serve(const MusterdCommand& command, const EnvMap& env) {
 
   const ServiceNotify notify(env);
   RealClock clock;
-  absl::StatusOr<std::unique_ptr<MasterServer>> server = StartServer(&clock, command.config);
-  if (!server.ok()) return Fail(server.status());
+  absl::StatusOr<Standing> standing = StartServer(&clock, command.config);
+  if (!standing.ok()) return Fail(standing.status());
   SetLogStyle(command.config.log_format, "musterd");
   for (const std::string& warning : command.warnings) Log(LogLevel::kWarning, warning);
-  const std::string where = ToString({command.config.listen.host, (*server)->port()});
+  const std::string where = ToString({command.config.listen.host, standing->server->port()});
   Log(LogLevel::kInfo, absl::StrCat("musterd ", kVersion, " listens on ", where));
+  if (command.config.http) {
+    const HostPort http{command.config.http->host, standing->shown.http_port()};
+    Log(LogLevel::kInfo, absl::StrCat("shows itself over HTTP on ", ToString(http)));
+  }
   notify.Send(absl::StrCat("READY=1\nSTATUS=listens on ", where));
 
-  const int signal = AwaitSignal(signals_fd.get(), notify, server->get());
+  const int signal = AwaitSignal(signals_fd.get(), notify, standing->server.get());
   notify.Send("STOPPING=1");
   Log(LogLevel::kInfo, absl::StrCat("stops: ", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
   // From here on a second signal ends the process at once.
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-  server->reset();
+  standing->shown = Introspection();
+  standing->server.reset();
   return 0;
 }
 

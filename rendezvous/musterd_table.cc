@@ -12,6 +12,7 @@ namespace muster {
 namespace {
 
 constexpr int kDefaultPort = 29400;
+constexpr int kDefaultHttpPort = 29401;
 
 // The value of `parse(text)`, or its problem.
 template <typename Parse, typename T>
@@ -28,6 +29,20 @@ absl::Status SetListen(absl::string_view text, MusterdConfig* config) {
     return ParseHostPort({address.data(), address.size()}, kDefaultPort);
   };
   return Read(text, parse, &config->listen);
+}
+
+absl::Status SetHttpEndpoint(absl::string_view text, MusterdConfig* config) {
+  if (text.empty()) return absl::InvalidArgumentError("an empty text is no address");
+  const auto parse = [](absl::string_view address) {
+    return ParseHostPort({address.data(), address.size()}, kDefaultHttpPort);
+  };
+  return Read(text, parse, &config->http);
+}
+
+absl::Status SetIncidentLog(absl::string_view text, MusterdConfig* config) {
+  if (text.empty()) return absl::InvalidArgumentError("an empty text is no file");
+  config->incident_log = std::string(text);
+  return absl::OkStatus();
 }
 
 absl::Status SetInsecure(absl::string_view text, MusterdConfig* config) {
@@ -57,6 +72,12 @@ constexpr MusterdOption kOptions[] = {
              "them. Port 0: any free one.",
      .set = SetListen},
 
+    {.name = "http-endpoint", .group = kListening, .metavar = "ADDRESS[:PORT]",
+     .default_note = "none; port 29401",
+     .help = "Serve a page for people, the status as JSON, metrics for Prometheus and health over "
+             "HTTP, all to be read only, to whoever reaches this address.",
+     .set = SetHttpEndpoint},
+
     {.name = "insecure", .group = kSecurity,
      .help = "Listen outside loopback without TLS: whoever reaches the port takes part.",
      .set = SetInsecure},
@@ -68,6 +89,9 @@ constexpr MusterdOption kOptions[] = {
     {.name = "log-format", .group = kLog, .metavar = "text|json", .default_text = "text",
      .help = "json: each line is an object with ts, level, component and msg.",
      .set = SetLogFormat},
+    {.name = "incident-log", .group = kLog, .metavar = "FILE", .default_note = "none",
+     .help = "Append a line of JSON to FILE when an incident begins and when it is over.",
+     .set = SetIncidentLog},
 
     {.name = "config", .group = kActions, .metavar = "FILE",
      .help = "Read options from FILE as well: lines NAME = VALUE, comments from # on."},

@@ -49,5 +49,20 @@ TEST(ManPage, IsTheOneThatIsShipped) {
       << "run: bazel run //launcher:commands_document -- man > packaging/man/muster-run.1";
 }
 
+TEST(ManPage, ThoseOfTheOtherCommandsAreShippedToo) {
+  for (const CommandSpec& command : ControlSpecs()) {
+    const std::string path = absl::StrCat("packaging/man/muster-", command.name, ".1");
+    EXPECT_EQ(ControlManPage(command), Content(path.c_str()))
+        << "run: bazel run //launcher:commands_document -- man " << command.name << " > " << path;
+  }
+}
+
+TEST(Help, OfTheOtherCommandsFitsATerminal) {
+  for (const CommandSpec& command : ControlSpecs()) {
+    std::istringstream lines(ControlHelpText(command));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+  }
+}
+
 }  // namespace
 }  // namespace muster

@@ -1,0 +1,120 @@
+#include "launcher/control_command.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/host_port.h"
+#include "base/log.h"
+#include "launcher/exit_codes.h"
+#include "launcher/option_values.h"
+#include "launcher/status_table.h"
+#include "rendezvous/control_client.h"
+#include "rendezvous/status_json.h"
+
+namespace muster {
+namespace {
+
+constexpr int kPortDefault = 29400;
+
+int Fail(const absl::Status& status) {
+  Log(LogLevel::kError, std::string(status.message()));
+  const bool is_about_the_job = absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
+  return is_about_the_job ? kExitNoSuchJob : ExitCodeFor(status);
+}
+
+// 0, or the exit code when it cannot be written.
+int PrintOut(const std::string& text) {
+  const bool is_written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return is_written ? 0 : kExitCannotWrite;
+}
+
+// "anna on login1": for the job's report.
+std::string Who() {
+  char host[HOST_NAME_MAX + 1] = "";
+  gethostname(host, sizeof(host) - 1);
+  const passwd* user = getpwuid(geteuid());
+  const std::string name = user == nullptr ? absl::StrCat("user ", geteuid()) : user->pw_name;
+  return absl::StrCat(name, " on ", host);
+}
+
+class Printer {
+ public:
+  Printer(std::string output, bool is_watch)
+      : output_(std::move(output)),
+        clears_(is_watch && output_ != "json" && isatty(STDOUT_FILENO)) {}
+
+  // 0, or the exit code when it cannot be written.
+  int operator()(const v1::StatusResponse& status) {
+    const std::string text =
+        output_ == "json" ? StatusJson(status) : StatusTable(status, output_ == "wide");
+    const char* before = clears_ ? "\033[H\033[2J" : is_first_ || output_ == "json" ? "" : "\n";
+    is_first_ = false;
+    return PrintOut(before + text);
+  }
+
+ private:
+  const std::string output_;
+  const bool clears_;
+  bool is_first_ = true;
+};
+
+bool HaveEnded(const v1::StatusResponse& status) {
+  for (const v1::JobStatus& job : status.jobs()) {
+    if (!job.has_verdict()) return false;
+  }
+  return true;
+}
+
+int Status(const Options& options, ControlClient& client) {
+  v1::StatusRequest request;
+  request.set_job_id(options.program);
+  const bool is_watch = options.on("watch");
+  Printer print(options.text("output"), is_watch);
+  if (!is_watch) {
+    const absl::StatusOr<v1::StatusResponse> status = client.GetStatus(request);
+    if (!status.ok()) return Fail(status.status());
+    return print(*status);
+  }
+  int printed = 0;
+  const absl::Status watched = client.WatchStatus(request, [&](const v1::StatusResponse& status) {
+    const bool is_over = !options.program.empty() && HaveEnded(status);
+    printed = print(status);
+    return printed == 0 && !is_over;
+  });
+  return watched.ok() ? printed : Fail(watched);
+}
+
+int Stop(const Options& options, ControlClient& client) {
+  v1::StopJobRequest request;
+  request.set_job_id(options.program);
+  request.set_who(Who());
+  const absl::Status stopped = client.StopJob(request);
+  if (!stopped.ok()) return Fail(stopped);
+  return PrintOut(absl::StrCat("job ", options.program, " is stopped\n"));
+}
+
+}  // namespace
+
+int ControlCommand(const CommandSpec& command, const Options& options) {
+  const absl::StatusOr<HostPort> endpoint =
+      ParseHostPort(options.text("rdzv-endpoint"), kPortDefault);
+  if (!endpoint.ok()) return Fail(endpoint.status());
+  const Duration timeout = ParsePositiveSpan(options.text("timeout")).value();
+  absl::StatusOr<std::unique_ptr<ControlClient>> client =
+      ControlClient::Connect(*endpoint, timeout);
+  if (!client.ok()) return Fail(client.status());
+  const bool is_status = std::strcmp(command.name, "status") == 0;
+  return is_status ? Status(options, **client) : Stop(options, **client);
+}
+
+}  // namespace muster

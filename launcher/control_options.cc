@@ -1,0 +1,75 @@
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/option_table.h"
+#include "launcher/option_values.h"
+
+// The options of the commands that speak to a master.
+
+namespace muster {
+namespace {
+
+template <auto Parse>
+absl::Status Checked(absl::string_view text) {
+  return Parse(text).status();
+}
+
+absl::Status CheckedOutput(absl::string_view text) {
+  if (text == "table" || text == "wide" || text == "json") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(Quoted(text), " is not a choice: give table, wide or json"));
+}
+
+constexpr OptionSpec kEndpoint{
+    .name = "rdzv-endpoint",
+    .metavar = "HOST[:PORT]",
+    .default_note = "localhost; port 29400",
+    .help = "Where the master listens, as the job's agents are told.",
+};
+constexpr OptionSpec kTimeout{
+    .name = "timeout",
+    .metavar = "TIME",
+    .default_text = "5s",
+    .has_pet = false,
+    .help = "How long the master may take to answer.",
+    .check = Checked<ParsePositiveSpan>,
+};
+constexpr OptionSpec kOutput{
+    .name = "output",
+    .letter = 'o',
+    .metavar = "table|wide|json",
+    .default_text = "table",
+    .has_pet = false,
+    .help =
+        "A table for people, one with addresses and incidents, or JSON for programs "
+        "(docs/STATUS.md).",
+    .check = CheckedOutput,
+};
+constexpr OptionSpec kWatch{
+    .name = "watch",
+    .letter = 'w',
+    .kind = OptionKind::kSwitch,
+    .has_pet = false,
+    .help = "Print it again after each change, until the job has ended.",
+    .check = Checked<ParseSwitch>,
+};
+
+constexpr OptionSpec kStatusOptions[] = {kEndpoint, kOutput, kWatch, kTimeout};
+constexpr OptionSpec kStopOptions[] = {kEndpoint, kTimeout};
+
+constexpr CommandSpec kCommands[] = {
+    {.name = "status",
+     .arguments = "[JOB]",
+     .help = "Prints what a master's jobs are doing, and why",
+     .options = kStatusOptions},
+    {.name = "stop",
+     .arguments = "JOB",
+     .help = "Ends a job on all its nodes: its workers are stopped, every launcher returns 143",
+     .options = kStopOptions},
+};
+
+}  // namespace
+
+std::span<const CommandSpec> ControlSpecs() { return kCommands; }
+
+}  // namespace muster

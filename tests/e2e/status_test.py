@@ -1,0 +1,185 @@
+"""What a master tells of a real job at each stage: muster status, stop, metrics, incident log."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import harness
+from harness import MUSTERD, Case
+
+# Says READY over its socket, as the SDK does, and works until that closes.
+WORKER = ["--no-python", "python3", "-c", """
+import os, socket
+agent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+agent.connect(os.environ["MUSTER_SOCKET"])
+agent.send(b"READY=1")
+print("up", os.environ["RANK"], os.environ["MUSTER_GENERATION"], flush=True)
+while True:
+    if agent.recv(4096) == b"":
+        break
+"""]
+
+
+class Status(Case):
+    def musterd(self, *args):
+        daemon = self.start("--listen", "127.0.0.1:0", *args, program=MUSTERD)
+        self.endpoint = daemon.wait_line(r"listens on (127\.0\.0\.1:\d+)")[1]
+        return daemon
+
+    def node(self, name, *options):
+        return self.start("run", "--nnodes", 2, "--nproc-per-node", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint",
+                          self.endpoint, "--rdzv-id", "digits", "--node-id", name, "--max-restarts", 3, *options, *WORKER)
+
+    def ask(self, *args):
+        done = subprocess.run([str(harness.MUSTER), *map(str, args), "--rdzv-endpoint", self.endpoint], text=True,
+                              capture_output=True, timeout=harness.PATIENCE, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def status(self, job="digits"):
+        code, out, err = self.ask("status", job, "-o", "json")
+        self.assertEqual((code, err), (0, ""))
+        return json.loads(out)["jobs"][0]
+
+    def watch(self):
+        return self.start("status", "digits", "--watch", "-o", "json", "--rdzv-endpoint", self.endpoint)
+
+    def answers(self, watch):
+        """All complete documents that the watch has printed so far."""
+        decoder, text, found = json.JSONDecoder(), watch.text("out"), []
+        while (text := text.lstrip()):
+            try:
+                document, end = decoder.raw_decode(text)
+            except ValueError:
+                break
+            found.append(document["jobs"][0])
+            text = text[end:]
+        return found
+
+    def wait_answer(self, watch, fits):
+        """The first answer for which `fits` is true."""
+        limit = harness.deadline()
+        while True:
+            position = watch.position()
+            found = [answer for answer in self.answers(watch) if fits(answer)]
+            if found:
+                return found[0]
+            with watch.changed:
+                while len(watch.lines) == position:
+                    if not watch.changed.wait(limit - time.monotonic()):
+                        self.fail("no such answer:\n" + watch._text_locked())
+
+    def http(self, path):
+        with urllib.request.urlopen(f"http://{self.http_endpoint}{path}", timeout=harness.PATIENCE) as answer:
+            return answer.read().decode()
+
+
+class EmbeddedMaster(Status):
+    def setUp(self):
+        self.endpoint = f"127.0.0.1:{harness.free_port()}"
+
+    def test_nobody_there_an_unknown_job_and_a_job_that_has_ended_are_told_apart(self):
+        code, out, err = self.ask("status")
+        self.assertEqual((code, out), (69, ""))
+        self.assertEqual(err, f"muster: no master at {self.endpoint}: connection refused\n")
+        node = self.node("a", "--log-level", "info")
+        node.wait_line(r"1 of 2")
+        code, _, err = self.ask("status", "digist")
+        self.assertEqual((code, err), (1, "muster: there is no job 'digist' at this master: did you mean 'digits'?\n"))
+        self.assertEqual(self.ask("stop", "digits")[:2], (0, "job digits is stopped\n"))
+        self.assertEqual(node.wait(), 143)
+        self.assert_nothing_left(node)
+
+    def test_a_waiting_job_says_why_and_how_long_at_most(self):
+        node = self.node("a", "--log-level", "info")
+        node.wait_line(r"1 of 2")
+        code, out, _ = self.ask("status")
+        self.assertEqual(code, 0)
+        head, columns, row = out.splitlines()
+        self.assertRegex(head, r"^digits: forming: waiting for nodes: 1 of 2 are here; at most 9m\d\ds more$")
+        self.assertEqual(columns.split(), ["NODE", "STATE", "RANKS", "HEARTBEAT", "REASON"])
+        self.assertRegex(row, r"^a +waiting +- +\d+m?s +waiting for nodes: 1 of 2 are here; at most 9m\d\ds more$")
+        node.signal(signal.SIGTERM)
+        self.assertEqual(node.wait(), 143)
+
+
+class StandingMaster(Status):
+    def setUp(self):
+        self.log = Path(os.environ.get("TEST_TMPDIR", "/tmp")) / f"incidents-{os.getpid()}.jsonl"
+        self.log.unlink(missing_ok=True)
+        daemon = self.musterd("--http-endpoint", "127.0.0.1:0", "--incident-log", self.log)
+        self.http_endpoint = daemon.wait_line(r"HTTP on (127\.0\.0\.1:\d+)")[1]
+
+    def assert_phases(self, incident):
+        phases = [incident[name] for name in ("detect_ms", "stop_ms", "rendezvous_ms", "start_ms", "ready_ms")]
+        self.assertNotIn(None, phases)
+        self.assertEqual(sum(phases), incident["total_ms"])
+
+    def test_a_failing_worker_and_a_lost_node_are_told_at_each_stage(self):
+        a, b = self.node("a"), self.node("b")
+        for job in (a, b):
+            job.wait_line(r"^up \d 1$", count=2)
+        watch = self.watch()
+        running = self.wait_answer(watch, lambda job: [node["state"] for node in job["nodes"]] == ["ready", "ready"])
+        self.assertEqual((running["phase"], running["generation"], running["world_size"]), ("running", 1, 4))
+        self.assertEqual([(node["node"], node["first_rank"], node["slots"]) for node in running["nodes"]],
+                         [("a", 0, 2), ("b", 2, 2)])
+
+        victim = next(pid for pid in b.marked() if self.rank_of(pid) == "3")
+        os.kill(victim, signal.SIGKILL)
+        recovered = self.wait_answer(watch, lambda job: [i["outcome"] for i in job["incidents"]] == ["recovered"])
+        incident = recovered["incidents"][0]
+        self.assertEqual((incident["reason"], incident["failed_node"], incident["failed_rank"], incident["charged"]),
+                         ("worker_failed", "b", 3, True))
+        self.assertEqual((incident["generation"], incident["next_generation"]), (1, 2))
+        self.assertEqual(recovered["restarts_used"], 1)
+        self.assert_phases(incident)
+
+        b.signal(signal.SIGKILL)
+        waiting = self.wait_answer(watch, lambda job: job["phase"] == "forming")
+        self.assertEqual(waiting["why"]["text"], "waiting for nodes: 1 of 2 are here")
+        self.assertGreater(waiting["why"]["time_left_ms"], 0)
+        b.process.wait(harness.PATIENCE)
+        b = self.node("b")
+        back = self.wait_answer(watch, lambda job: [i["outcome"] for i in job["incidents"]] == ["recovered"] * 2)
+        self.assertEqual(back["incidents"][1]["reason"], "node_lost_stream")
+        self.assertEqual((back["generation"], back["restarts_used"]), (3, 1))
+        self.assert_phases(back["incidents"][1])
+        self.assertEqual(self.status()["generation"], 3)
+
+        self.check_pages()
+        self.assertEqual(self.ask("stop", "digits")[0], 0)
+        self.assertEqual([a.wait(), b.wait(), watch.wait()], [143, 143, 0])
+        order = [(job["phase"], job["generation"]) for job in self.answers(watch)]
+        self.assertEqual(order[-1], ("closed", 3))
+        self.assertEqual([generation for _, generation in order], sorted(generation for _, generation in order))
+        self.check_log(back)
+        self.assert_nothing_left(a, b)
+
+    def rank_of(self, pid):
+        environment = Path("/proc", str(pid), "environ").read_bytes().decode(errors="replace")
+        command = Path("/proc", str(pid), "comm").read_text()
+        match = re.search(r"(?:^|\0)RANK=(\d+)\0", environment)
+        return match[1] if match and command.startswith("python3") else None
+
+    def check_pages(self):
+        metrics = self.http("/metrics")
+        self.assertIn('muster_rendezvous_generation{job="digits"} 3\n', metrics)
+        self.assertIn('muster_worker_exits_total{job="digits",kind="signal"} 1\n', metrics)
+        self.assertIn('muster_recovery_duration_seconds_count{job="digits"} 2\n', metrics)
+        self.assertIn('muster_rendezvous_generations_total{job="digits",reason="node_lost_stream"} 1\n', metrics)
+        self.assertEqual(json.loads(self.http("/api/v1/status"))["jobs"][0]["generation"], 3)
+        self.assertEqual([self.http(path) for path in ("/healthz", "/readyz")], ["ok\n", "ok\n"])
+        self.assertIn("<h1>muster</h1>", self.http("/"))
+
+    def check_log(self, back):
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        self.assertEqual([(line["incident"], line["outcome"]) for line in lines],
+                         [(1, "open"), (1, "recovered"), (2, "open"), (2, "recovered")])
+        for line, told in zip(lines[1::2], back["incidents"]):
+            self.assertEqual({key: value for key, value in line.items() if key not in ("job", "instance")}, told)
+            self.assertEqual((line["job"], line["instance"]), ("digits", 1))
