@@ -85,6 +85,12 @@ def memory(pid):
     return values["Pss"], values["Private_Clean"] + values["Private_Dirty"]
 
 
+def cpu_s(pid):
+    """Seconds of CPU that a process has used, all its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def switches(pid):
     """How often the threads of a process have gone to sleep so far; each time something woke them."""
     count = 0
