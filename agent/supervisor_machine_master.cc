@@ -22,6 +22,7 @@ void SupervisorMachine::Greet() {
   if (phase_ == SupervisorPhase::kSucceeded) running.phase = WorkersPhase::kSucceeded;
   if (phase_ == SupervisorPhase::kJoining && generation > 0) running.phase = WorkersPhase::kStopped;
   running.failure = outcome_.failure;
+  ++options_.hello.attempt;
   Do(SendToMaster{options_.hello});
   if (generation == 0) return;
   // What may have been said while nobody listened. The master takes each as it takes the first.

@@ -92,6 +92,8 @@ struct Hello {
   std::string node_id;
   // Random per agent process; a newer Hello of the same node id replaces the older one.
   uint64_t incarnation = 0;
+  // Counts the streams of this process. A Hello that a later one has overtaken counts for nothing.
+  uint64_t attempt = 0;
   int slots = 1;  // workers this node runs
   std::string role = "default";
   int fixed_group_rank = -1;               // --node-rank in static mode, else -1

@@ -15,10 +15,10 @@
 namespace muster {
 namespace {
 
-// The pings only find connections whose other end vanished without a word. The time-out leaves a
-// master that is stopped or starved for a while its streams.
+// The heartbeats judge whether the master answers; the pings only free connections whose other end
+// is gone for good. A master that was stopped for a while finds the streams that it had.
 constexpr int kKeepAliveTimeMs = 10'000;
-constexpr int kKeepAliveTimeoutMs = 20'000;
+constexpr int kKeepAliveTimeoutMs = 300'000;
 
 std::shared_ptr<grpc::Channel> ChannelOn(UniqueFd connected, const std::string& authority) {
   grpc::ChannelArguments arguments;

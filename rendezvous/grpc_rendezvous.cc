@@ -93,8 +93,11 @@ class GrpcRendezvous::Core : public std::enable_shared_from_this<Core> {
   Stream stream_ ABSL_GUARDED_BY(mutex_) = Stream::kNone;
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t dialled_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<AgentMessage> outbox_ ABSL_GUARDED_BY(mutex_);         // while dialling
-  std::shared_ptr<AttendCall> call_ ABSL_GUARDED_BY(mutex_);        // while open
+  std::deque<AgentMessage> outbox_ ABSL_GUARDED_BY(mutex_);   // while dialling
+  std::shared_ptr<AttendCall> call_ ABSL_GUARDED_BY(mutex_);  // while open
+  // The one before, until the master has spoken on this one. Its end would be the loss of this node
+  // to a master that hears and is not heard.
+  std::shared_ptr<AttendCall> former_call_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> own_addresses_ ABSL_GUARDED_BY(mutex_);  // while open
   HostedMaster hosted_ ABSL_GUARDED_BY(mutex_);                     // set by the dial thread, once
   int live_calls_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -109,18 +112,21 @@ void GrpcRendezvous::Core::Start() {
 }
 
 void GrpcRendezvous::Core::Shutdown() {
-  std::shared_ptr<AttendCall> call;
+  std::shared_ptr<AttendCall> calls[2];
   bool resolving = false;
   {
     MutexLock lock(&mutex_);
     abandoned_ = true;
     ++epoch_;
-    call = std::move(call_);
+    calls[0] = std::move(call_);
+    calls[1] = std::move(former_call_);
     resolving = resolving_;
     changed_.SignalAll();
   }
   Signal(cancel_fd_.get());
-  if (call != nullptr) call->Cancel();
+  for (const auto& call : calls) {
+    if (call != nullptr) call->Cancel();
+  }
   if (resolving) {
     thread_.detach();  // it sees abandoned_ when the resolver returns, and touches nothing but this
                        // object
@@ -145,7 +151,7 @@ void GrpcRendezvous::Core::Open() {
     stream_ = Stream::kDialling;
     events_.clear();
     outbox_.clear();
-    dropped = std::move(call_);
+    if (call_ != nullptr) dropped = std::exchange(former_call_, std::move(call_));
     changed_.SignalAll();
   }
   if (dropped != nullptr) dropped->Cancel();
@@ -312,9 +318,14 @@ void GrpcRendezvous::Core::Attach(uint64_t epoch, Connection connection) {
 }
 
 bool GrpcRendezvous::Core::OnMessage(uint64_t epoch, MasterMessage message) {
-  MutexLock lock(&mutex_);
-  if (epoch != epoch_ || finishing_) return true;
-  PushLocked(std::move(message));
+  std::shared_ptr<AttendCall> former;
+  {
+    MutexLock lock(&mutex_);
+    if (epoch != epoch_ || finishing_) return true;
+    PushLocked(std::move(message));
+    former = std::move(former_call_);
+  }
+  if (former != nullptr) former->Cancel();
   return false;
 }
 

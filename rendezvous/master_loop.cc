@@ -26,6 +26,10 @@ constexpr Duration kLate = 250ms;
 // its sockets.
 constexpr Duration kHearFirst = 100ms;
 
+// Agents that gave up on a frozen master have closed streams and opened others. Both are found at
+// once, in any order: for so long a closed one is not taken for a loss.
+constexpr Duration kHearAfterFreeze = 1s;
+
 // What a violated invariant means in a debug build, unless the options say otherwise. Nothing at
 // all in a release.
 std::function<void(const std::string&)> DefaultViolation() {
@@ -80,14 +84,17 @@ void MasterLoop::Run() {
     if (!is_due) judge_at = kNever;
     if (is_due && judge_at == kNever) judge_at = clock_->Now() + kHearFirst;
     const Time wake = is_due ? judge_at : deadline;
-    std::optional<LoopEvent> event = queue_.Pop(std::min(wake, watchers_.NextDeadline()));
+    const Time hear = broken_.empty() ? kNever : hear_until_;
+    std::optional<LoopEvent> event = queue_.Pop(std::min({wake, hear, watchers_.NextDeadline()}));
     const Time now = clock_->Now();
     const bool is_late = wake != kNever && now - wake > kLate;
     if (is_late) {
       judge_at = kNever;
+      hear_until_ = now + kHearAfterFreeze;
       Perform(registry_.Step(now, WokeUp{now - wake}));
     }
     if (event.has_value()) Handle(now, std::move(*event));
+    if (now >= hear_until_) TellBroken(now);
     if (now >= judge_at) {
       judge_at = kNever;
       Perform(registry_.Step(now, DeadlinePassed{}));
@@ -113,7 +120,13 @@ void MasterLoop::Handle(Time now, MessageArrived event) {
 }
 
 void MasterLoop::Handle(Time now, const StreamBroken& event) {
-  if (open_.erase(event.stream) != 0) Perform(registry_.Step(now, event));
+  if (open_.erase(event.stream) != 0) broken_.push_back(event);
+}
+
+void MasterLoop::TellBroken(Time now) {
+  for (const StreamBroken& event : std::exchange(broken_, {})) {
+    Perform(registry_.Step(now, event));
+  }
 }
 
 void MasterLoop::Handle(Time now, TellWhenIdle event) {

@@ -112,6 +112,7 @@ class MasterLoop {
   void Handle(Time now, const WatchEnded& event);
   void Handle(Time now, const Ping& event);
   void Perform(const std::vector<JobEffects>& all);
+  void TellBroken(Time now);
   void TellIdle();
   void TellWatchers(Time now);
 
@@ -122,6 +123,8 @@ class MasterLoop {
   JobRegistry registry_;
   StatusWatchers watchers_;
   std::set<StreamId> open_;
+  Time hear_until_{};                 // after a freeze: streams that break are told then
+  std::vector<StreamBroken> broken_;  // until hear_until_
   std::vector<std::function<void()>> idle_callbacks_;
   std::thread thread_;  // last: it uses the others
 };

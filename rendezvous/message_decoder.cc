@@ -135,6 +135,7 @@ Hello DecodeKind(FieldCheck* check, const v1::Hello& from) {
   to.settings = DecodeSettings(check, from.settings());
   to.node_id = check->Id("node_id", from.node_id());
   to.incarnation = from.incarnation();
+  to.attempt = from.attempt();
   to.slots = check->Int("slots", from.slots(), 1, kSlotsMax);
   to.role = check->Text("role", from.role(), kIdBytesMax);
   if (from.has_fixed_group_rank()) {

@@ -92,6 +92,7 @@ void EncodeKind(const Hello& from, v1::AgentMessage* wire) {
   EncodeTo(from.settings, to->mutable_settings());
   to->set_node_id(Id(from.node_id));
   to->set_incarnation(from.incarnation);
+  to->set_attempt(from.attempt);
   to->set_slots(from.slots);
   to->set_role(Id(from.role));
   if (from.fixed_group_rank >= 0) to->set_fixed_group_rank(from.fixed_group_rank);

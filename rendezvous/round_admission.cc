@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -18,9 +19,17 @@ bool IsSameTable(const Assignment& a, const Assignment& b) {
          a.master_port == b.master_port && a.restart_count == b.restart_count;
 }
 
+// It was on its way while its process opened a later stream, which is here already.
+bool IsOvertaken(const std::map<std::string, Node>& nodes, const Hello& hello) {
+  const auto found = nodes.find(hello.node_id);
+  return found != nodes.end() && found->second.hello.incarnation == hello.incarnation &&
+         hello.attempt < found->second.hello.attempt;
+}
+
 }  // namespace
 
 void RoundMachine::OnHello(const MessageArrived& event, const Hello& hello) {
+  if (IsOvertaken(nodes_, hello)) return CloseStream(event.stream);
   Node* bound = NodeOf(event.stream);
   if (bound != nullptr &&
       (bound->id != hello.node_id || bound->hello.incarnation != hello.incarnation)) {

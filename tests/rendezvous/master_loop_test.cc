@@ -175,6 +175,43 @@ TEST_F(MasterLoopTest, WhatPiledUpWhileTheMasterWasFrozenIsHeardBeforeADeadlineI
   EXPECT_FALSE(streams_.IsClosed(2));
 }
 
+TEST_F(MasterLoopTest, AStreamThatWasGivenUpWhileTheMasterWasFrozenIsNoLossWhenALaterOneIsThere) {
+  FormPair();
+  clock_.AwaitWaiter();
+  clock_.Jump(10min);
+  loop_->Post(StreamBroken{.stream = 2});
+  Hello hello;
+  hello.job_id = "job";
+  hello.node_id = "b";
+  hello.incarnation = 2;
+  hello.attempt = 2;
+  hello.settings.nodes_min = hello.settings.nodes_max = 2;
+  hello.running = {.phase = WorkersPhase::kRunning, .assignment = {}};
+  hello.running.assignment.generation = 1;
+  hello.running.assignment.instance = 1;
+  loop_->Post(StreamOpened{3});
+  Say(3, hello);
+  for (uint64_t beat = 1; beat <= 3; ++beat) {
+    Say(1, Heartbeat{beat});
+    Say(3, Heartbeat{beat});
+    streams_.Await<HeartbeatAck>(1);
+    streams_.Await<HeartbeatAck>(3);
+    clock_.Advance(1s);
+  }
+  EXPECT_FALSE(HasDecided("job/node_lost_stream"));
+}
+
+TEST_F(MasterLoopTest, AStreamThatBrokeWhileTheMasterWasFrozenIsALossASecondLater) {
+  const int64_t generation = FormPair();
+  clock_.AwaitWaiter();
+  clock_.Jump(10min);
+  loop_->Post(StreamBroken{.stream = 2});
+  Say(1, Heartbeat{1});
+  streams_.Await<HeartbeatAck>(1);
+  clock_.Advance(1s);
+  EXPECT_EQ(streams_.Await<StopWorkers>(1).generation, generation);
+}
+
 TEST_F(MasterLoopTest, ABrokenStreamIsALostMemberAtOnce) {
   const int64_t generation = FormPair();
   loop_->Post(StreamBroken{2, false});

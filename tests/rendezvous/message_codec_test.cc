@@ -103,6 +103,7 @@ class Generator {
     hello.settings.stall_timeout = Span();
     hello.node_id = Id();
     hello.incarnation = random_();
+    hello.attempt = random_();
     hello.slots = Int(1, 65536);
     hello.role = Text();
     hello.fixed_group_rank = Int(-1, 3);

@@ -202,6 +202,7 @@ void RoundScript::Join(const Command& command) {
   const std::string name = command.Word(0);
   Hello hello = job_->HelloOf(name);
   hello.incarnation = command.Number("incarnation", static_cast<int>(hello.incarnation));
+  hello.attempt = command.Number("attempt", static_cast<int>(hello.attempt));
   hello.slots = command.Number("slots", 1);
   hello.role = command.Named("role", "default");
   hello.topology_key = command.Named("topology", "");
