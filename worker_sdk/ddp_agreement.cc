@@ -10,23 +10,33 @@
 namespace muster {
 namespace {
 
+constexpr const char* kProblem = "problem";
+
 // One line per thing to agree on: its name, a tab, and what it is.
-std::string Describe(const DDPOptions& options, const NamedTensors& parameters,
-                     const NamedTensors& buffers) {
+std::string Describe(const DDPOptions& options, const std::string& problem,
+                     const NamedTensors& parameters, const NamedTensors& buffers) {
   std::ostringstream text;
-  text << "option find_unused_parameters\t" << options.find_unused_parameters()
-       << "\noption static_graph\t" << options.static_graph() << "\noption broadcast_buffers\t"
-       << options.broadcast_buffers() << "\noption bucket_cap_mb\t" << options.bucket_cap_mb()
-       << "\noption first_bucket_mb\t" << options.first_bucket_mb() << "\n";
-  const auto list = [&](const NamedTensors& tensors, const char* kind) {
+  if (!problem.empty()) text << kProblem << "\t" << problem << "\n";
+  const auto option = [&](const char* name, const auto& value) {
+    text << "option " << name << "\t" << value << "\n";
+  };
+  option("find_unused_parameters", options.find_unused_parameters());
+  option("static_graph", options.static_graph());
+  option("broadcast_buffers", options.broadcast_buffers());
+  option("bucket_cap_mb", options.bucket_cap_mb());
+  option("first_bucket_mb", options.first_bucket_mb());
+  option("comm_hook", options.comm_hook().run ? "'" + options.comm_hook().name + "'" : "none");
+  const auto list = [&](const NamedTensors& tensors, const char* kind, bool trained) {
     for (const auto& [name, tensor] : tensors) {
       text << kind << name << "\t" << tensor.sizes() << " " << tensor.scalar_type();
       if (!tensor.is_contiguous()) text << " strides " << tensor.strides();
+      if (!tensor.is_cpu()) text << " on " << c10::DeviceTypeName(tensor.device().type(), true);
+      if (trained && !tensor.requires_grad()) text << " frozen";
       text << "\n";
     }
   };
-  list(parameters, "parameter ");
-  list(buffers, "buffer ");
+  list(parameters, "parameter ", true);
+  list(buffers, "buffer ", false);
   return text.str();
 }
 
@@ -57,6 +67,11 @@ std::string ParameterOf(const std::string& key) {
   return key.starts_with("option ") || space == std::string::npos ? "" : key.substr(space + 1);
 }
 
+void ThrowProblem(int rank, const std::vector<std::string>& lines) {
+  if (lines.empty() || Key(lines[0]) != kProblem) return;
+  throw Error("DistributedDataParallel: on rank " + std::to_string(rank) + ", " + Value(lines[0]));
+}
+
 [[noreturn]] void ThrowFirstDifference(int rank, const std::vector<std::string>& theirs,
                                        const std::vector<std::string>& leaders) {
   size_t i = 0;
@@ -76,17 +91,21 @@ std::string ParameterOf(const std::string& key) {
 
 }  // namespace
 
-void RequireAgreement(const World& world, const DDPOptions& options, const NamedTensors& parameters,
-                      const NamedTensors& buffers) {
-  const std::string text = Describe(options, parameters, buffers);
+void RequireAgreement(const World& world, const DDPOptions& options, const std::string& problem,
+                      const NamedTensors& parameters, const NamedTensors& buffers) {
+  const std::string text = Describe(options, problem, parameters, buffers);
   const int64_t hash = static_cast<int64_t>(Hash64(text) >> 1);
   const at::Tensor own = at::tensor({hash, static_cast<int64_t>(text.size())}, at::kLong);
   const at::Tensor all = world.all_gather(own.to(world.device())).cpu();
   const at::Tensor same = all.eq(all[0]).all();
-  if (same.item<bool>()) return;
+  if (same.item<bool>()) {
+    if (!problem.empty()) throw Error("DistributedDataParallel: " + problem);
+    return;
+  }
   // Only now is the text sent around: all ranks see the same table, hence all come here.
   const int64_t size = all.select(1, 1).max().item<int64_t>() + 1;
   const at::Tensor texts = world.all_gather(ToTensor(text, world.device(), size)).cpu();
+  for (int rank = 0; rank < world.size(); ++rank) ThrowProblem(rank, Lines(texts[rank]));
   const std::vector<std::string> leaders = Lines(texts[0]);
   for (int rank = 1; rank < world.size(); ++rank) {
     if (all[rank].equal(all[0])) continue;
@@ -96,8 +115,10 @@ void RequireAgreement(const World& world, const DDPOptions& options, const Named
 
 double MaxDifference(const at::Tensor& a, const at::Tensor& b) {
   if (a.numel() == 0) return 0;
-  const at::Tensor wide_a = a.detach().to(at::kCPU, at::kDouble);
-  const at::Tensor wide_b = b.detach().to(at::kCPU, at::kDouble);
+  const auto widen = [](const at::Tensor& t) {
+    return (t.is_sparse() ? t.detach().to_dense() : t.detach()).to(at::kCPU, at::kDouble);
+  };
+  const at::Tensor wide_a = widen(a), wide_b = widen(b);
   const at::Tensor both_nan = wide_a.isnan().logical_and(wide_b.isnan());
   const at::Tensor equal = wide_a.eq(wide_b).logical_or(both_nan);
   const at::Tensor difference = (wide_a - wide_b).abs().masked_fill(equal, 0);

@@ -11,10 +11,11 @@ namespace muster {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-// Collective. Throws Mismatch, with the same text on every rank, unless all ranks have the same
-// options and the same parameters and buffers by name, shape, layout and dtype.
-void RequireAgreement(const World& world, const DDPOptions& options, const NamedTensors& parameters,
-                      const NamedTensors& buffers);
+// Collective. Throws Error, with the same text on every rank, if a rank has a `problem` of its own
+// (empty: none), and Mismatch, likewise, unless all have the same options and the same parameters
+// and buffers by name, shape, layout, dtype, device and whether they are trained.
+void RequireAgreement(const World& world, const DDPOptions& options, const std::string& problem,
+                      const NamedTensors& parameters, const NamedTensors& buffers);
 
 // The largest absolute difference; infinite where exactly one of both is NaN.
 double MaxDifference(const at::Tensor& a, const at::Tensor& b);

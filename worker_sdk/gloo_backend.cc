@@ -4,12 +4,23 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 namespace muster {
+namespace {
+
+// LibTorch's own cannot be closed while somebody else refers to it.
+class Gloo : public c10d::ProcessGroupGloo {
+ public:
+  using ProcessGroupGloo::ProcessGroupGloo;
+  void abort() override {
+    for (const auto& context : contexts_) context->closeConnections();
+  }
+};
+
+}  // namespace
 
 c10::intrusive_ptr<c10d::Backend> MakeGlooBackend(const c10::intrusive_ptr<c10d::Store>& store,
                                                   int rank, int size,
                                                   std::chrono::milliseconds timeout,
                                                   const GlooAddress& address) {
-  using Gloo = c10d::ProcessGroupGloo;
   auto options = Gloo::Options::create(timeout);
   if (!address.interface.empty()) {
     options->devices = {Gloo::createDeviceForInterface(address.interface)};

@@ -5,30 +5,37 @@
 #include <muster/world.h>
 
 #include <exception>
+#include <map>
+#include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 #include "worker_sdk/failure.h"
 
 namespace muster {
 
-// One rank's part in one generation: the store, the group, and how failures in it become typed
-// errors.
+// One rank's part in one group of one generation: the store, the group, and how failures in it
+// become typed errors.
 class Membership {
  public:
-  Identity identity;
+  Identity identity;  // rank and world_size are those of this group
   InitOptions options;
   at::Device device = at::kCPU;
   std::string backend;
-  mutable AgentLink agent;
+  std::shared_ptr<AgentLink> agent;
+  std::vector<int> world_ranks;  // by rank in this group: the rank in the world, for errors
+
+  int WorldRank() const { return world_ranks[static_cast<size_t>(identity.rank)]; }
 
   // The group. Throws PeerLost if it was left.
   const c10::intrusive_ptr<c10d::ProcessGroup>& Group() const;
+
   // Runs a collective. What c10d throws comes out as PeerLost, Timeout, or what another rank left
   // as its note.
   template <class F>
-  auto Guard(const char* what, F&& collective) const {
+  auto Guard(const char* what, F&& collective) {
     try {
       return collective();
     } catch (const Error&) {
@@ -37,19 +44,34 @@ class Membership {
       ThrowTyped(what, error);
     }
   }
-  [[noreturn]] void ThrowTyped(const char* what, const std::exception& error) const;
 
-  // Tells the others why, then leaves the group, which ends their waits. The caller has dropped
-  // what else refers to it.
+  // A lost peer or a time-out ends this rank's part, so that nobody waits for it, and the error
+  // names those of whom nothing is heard.
+  [[noreturn]] void ThrowTyped(const char* what, const std::exception& error);
+
+  // Tells the others why, then leaves the group, which ends their waits.
   void Leave(const FailureNote& note);
 
-  // Set once, by init().
+  // Set once, by init() or subgroup().
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
+  std::map<std::vector<int>, int> subgroups;  // how many were made of the same ranks
+
+ private:
+  void CloseGroup();
+  std::optional<FailureNote> Cause() const;
+  std::vector<int> SignOutAndFindSilent(const std::string& what);  // ranks of this group
+  void NeedStoreNoMore(const std::vector<int>& silent);
 };
 
 // LibTorch's message without its backtrace.
 std::string MessageOf(const std::exception& error);
+
+// "rank 3" or "ranks 1, 3".
+std::string RanksText(const std::vector<int>& ranks);
+
+// A duration for people: "3 s", "250 ms".
+std::string SpanText(std::chrono::milliseconds span);
 
 }  // namespace muster
 

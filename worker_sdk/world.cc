@@ -1,7 +1,5 @@
 #include <ATen/Functions.h>
 #include <ATen/core/Generator.h>
-#include <c10/util/Exception.h>
-#include <c10/util/Logging.h>
 #include <muster/world.h>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -19,20 +17,6 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// For looking at the store after a failure, when its host may be gone.
-constexpr milliseconds kNotePatience(2000);
-
-// While one lives, LibTorch logs errors only. Asking a store that went with its host is worth no
-// warning with a backtrace: the exception says it all.
-class QuietLibTorch {
- public:
-  QuietLibTorch() : before_(FLAGS_caffe2_log_level) { FLAGS_caffe2_log_level = c10::GLOG_ERROR; }
-  ~QuietLibTorch() { FLAGS_caffe2_log_level = before_; }
-
- private:
-  int before_;
-};
-
 class Deadline {
  public:
   explicit Deadline(milliseconds span) : span_(span), end_(Clock::now() + span) {}
@@ -46,11 +30,6 @@ class Deadline {
   milliseconds span_;
   Clock::time_point end_;
 };
-
-std::string Text(milliseconds span) {
-  return span.count() % 1000 == 0 ? std::to_string(span.count() / 1000) + " s"
-                                  : std::to_string(span.count()) + " ms";
-}
 
 std::string Endpoint(const Identity& self) {
   return self.master_addr + ":" + std::to_string(self.master_port);
@@ -72,7 +51,7 @@ c10::intrusive_ptr<c10d::Store> HostStore(const Identity& self, const Deadline& 
 
 c10::intrusive_ptr<c10d::Store> ReachStore(const Identity& self, const Deadline& deadline) {
   if (!AwaitListener(self.master_addr, self.master_port, deadline.end())) {
-    throw Timeout("rank " + std::to_string(self.rank) + " waited " + Text(deadline.span()) +
+    throw Timeout("rank " + std::to_string(self.rank) + " waited " + SpanText(deadline.span()) +
                       " for rank 0 at " + Endpoint(self) +
                       ": is it running, and is MASTER_ADDR its address as seen from here?",
                   deadline.span(), {0});
@@ -90,7 +69,8 @@ c10::intrusive_ptr<c10d::Store> ReachStore(const Identity& self, const Deadline&
 }
 
 // Every rank signs in, and finds out who did not, or who did twice.
-void CallTheRoll(const Identity& self, c10d::Store& store, const Deadline& deadline) {
+void CallTheRoll(const Membership& group, c10d::Store& store, const Deadline& deadline) {
+  const Identity& self = group.identity;
   const auto key = [](int rank) { return "present/" + std::to_string(rank); };
   const std::string size = std::to_string(self.world_size);
   const auto first = store.compareSet("world_size", std::vector<uint8_t>(),
@@ -109,25 +89,25 @@ void CallTheRoll(const Identity& self, c10d::Store& store, const Deadline& deadl
     store.wait(keys, deadline.left());
   } catch (const std::exception& error) {
     std::vector<int> missing;
-    std::string names;
     for (int rank = 0; rank < self.world_size; ++rank) {
-      if (store.check({key(rank)})) continue;
-      missing.push_back(rank);
-      names += (names.empty() ? "" : ", ") + std::to_string(rank);
+      if (!store.check({key(rank)}))
+        missing.push_back(group.world_ranks[static_cast<size_t>(rank)]);
     }
-    throw Timeout("rank " + std::to_string(self.rank) + " waited " + Text(deadline.span()) +
-                      " for rank " + names + " of " + size + " at " + Endpoint(self),
+    throw Timeout("rank " + std::to_string(group.WorldRank()) + " waited " +
+                      SpanText(deadline.span()) + " for " + RanksText(missing) + " of " + size +
+                      " at " + Endpoint(self),
                   deadline.span(), missing);
   }
 }
 
-c10::intrusive_ptr<c10d::Store> OpenStore(const Identity& self, const Deadline& deadline) {
+c10::intrusive_ptr<c10d::Store> OpenStore(const Membership& group, const Deadline& deadline) {
+  const Identity& self = group.identity;
   if (self.world_size == 1) return c10::make_intrusive<c10d::HashStore>();
   auto base = self.rank == 0 ? HostStore(self, deadline) : ReachStore(self, deadline);
   auto store = c10::make_intrusive<c10d::PrefixStore>("muster/" + std::to_string(self.generation),
                                                       std::move(base));
   try {
-    CallTheRoll(self, *store, deadline);
+    CallTheRoll(group, *store, deadline);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -198,74 +178,7 @@ void MakeGroup(Membership& self, const Deadline& deadline) {
   self.group = std::move(group);
 }
 
-c10d::ReduceOp::RedOpType ReduceOpOf(Op op) {
-  switch (op) {
-    case Op::sum:
-    case Op::mean:
-      return c10d::ReduceOp::SUM;
-    case Op::min:
-      return c10d::ReduceOp::MIN;
-    case Op::max:
-      return c10d::ReduceOp::MAX;
-  }
-  throw Error("no such operation");
-}
-
-void Wait(const c10::intrusive_ptr<c10d::Work>& work) {
-  if (work) work->wait();
-}
-
 }  // namespace
-
-std::string MessageOf(const std::exception& error) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  return torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
-}
-
-const c10::intrusive_ptr<c10d::ProcessGroup>& Membership::Group() const {
-  if (!group)
-    throw PeerLost("this rank left its group after an error: start again from a checkpoint");
-  return group;
-}
-
-void Membership::ThrowTyped(const char* what, const std::exception& error) const {
-  const std::string message = MessageOf(error);
-  const std::string tried = "rank " + std::to_string(identity.rank) + " of " +
-                            std::to_string(identity.world_size) + ", " + what + ": ";
-  const FailureKind kind = Classify(message);
-  if (kind == FailureKind::kTimeout)
-    throw Timeout(tried + FirstLine(message), options.op_timeout());
-  if (kind != FailureKind::kPeerLost) throw Error(tried + FirstLine(message));
-  std::optional<FailureNote> note;
-  try {
-    const QuietLibTorch quiet;
-    store->setTimeout(kNotePatience);
-    if (store->check({"failure"})) {
-      const auto bytes = store->get("failure");
-      note = DecodeNote(std::string(bytes.begin(), bytes.end()));
-    }
-  } catch (const std::exception&) {
-    // The store was on the host that is gone.
-  }
-  if (!note) throw PeerLost(tried + "a peer is gone (" + FirstLine(message) + ")");
-  if (note->kind == FailureKind::kUnusedParameter) throw UnusedParameter(note->what, note->names);
-  throw PeerLost(tried + "rank " + std::to_string(note->rank) + " left: " + note->what,
-                 {note->rank});
-}
-
-void Membership::Leave(const FailureNote& note) {
-  if (!group) return;
-  try {
-    const QuietLibTorch quiet;
-    store->setTimeout(kNotePatience);
-    const std::string text = Encode(note);
-    store->compareSet("failure", std::vector<uint8_t>(),
-                      std::vector<uint8_t>(text.begin(), text.end()));
-  } catch (const std::exception&) {
-    // Then the others learn only that this rank is gone.
-  }
-  group.reset();
-}
 
 World::World(std::shared_ptr<Membership> membership) : membership_(std::move(membership)) {}
 
@@ -280,59 +193,47 @@ bool World::leader() const { return rank() == 0; }
 const Identity& World::identity() const { return membership_->identity; }
 at::Device World::device() const { return membership_->device; }
 const std::string& World::backend() const { return membership_->backend; }
-AgentLink& World::agent() const { return membership_->agent; }
+AgentLink& World::agent() const { return *membership_->agent; }
 const c10::intrusive_ptr<c10d::ProcessGroup>& World::process_group() const {
   return membership_->Group();
 }
 
 void World::seed(uint64_t base) const { at::manual_seed(base + static_cast<uint64_t>(rank())); }
 
-void World::all_reduce(at::Tensor tensor, Op op) const {
-  const at::NoGradGuard no_grad;
-  at::Tensor dense = tensor.detach().contiguous();
-  membership_->Guard("all_reduce", [&] {
-    std::vector<at::Tensor> tensors = {dense};
-    c10d::AllreduceOptions options;
-    options.reduceOp = ReduceOpOf(op);
-    Wait(process_group()->allreduce(tensors, options));
-  });
-  if (op == Op::mean) {
-    if (at::isIntegralType(dense.scalar_type(), true)) {
-      dense.div_(size(), "trunc");
-    } else {
-      dense.div_(size());
+void World::abort(const std::string& why) const {
+  membership_->Leave({FailureKind::kOther, membership_->WorldRank(), why, {}});
+}
+
+World World::subgroup(const std::vector<int>& ranks) const {
+  const Membership& whole = *membership_;
+  auto part = std::make_shared<Membership>();
+  part->identity = whole.identity;
+  part->identity.rank = -1;
+  part->identity.world_size = static_cast<int>(ranks.size());
+  std::string name = "group";
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const int member = ranks[i];
+    if (member < 0 || member >= size() || std::count(ranks.begin(), ranks.end(), member) != 1) {
+      throw Error("subgroup: rank " + std::to_string(member) + " is not in this group of " +
+                  std::to_string(size()) + ", or is named twice");
     }
+    if (member == rank()) part->identity.rank = static_cast<int>(i);
+    part->world_ranks.push_back(whole.world_ranks[static_cast<size_t>(member)]);
+    name += "/" + std::to_string(member);
   }
-  if (!dense.is_alias_of(tensor)) tensor.detach().copy_(dense);
-}
-
-void World::broadcast(at::Tensor tensor, int root) const {
-  const at::NoGradGuard no_grad;
-  at::Tensor dense = tensor.detach().contiguous();
-  membership_->Guard("broadcast", [&] {
-    std::vector<at::Tensor> tensors = {dense};
-    c10d::BroadcastOptions options;
-    options.rootRank = root;
-    Wait(process_group()->broadcast(tensors, options));
-  });
-  if (!dense.is_alias_of(tensor)) tensor.detach().copy_(dense);
-}
-
-at::Tensor World::all_gather(const at::Tensor& tensor) const {
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> inputs = {tensor.detach().contiguous()};
-  std::vector<std::vector<at::Tensor>> outputs(1);
-  for (int rank = 0; rank < size(); ++rank) outputs[0].push_back(at::empty_like(inputs[0]));
-  membership_->Guard("all_gather", [&] { Wait(process_group()->allgather(outputs, inputs)); });
-  return at::stack(outputs[0]);
-}
-
-void World::barrier() const {
-  membership_->Guard("barrier", [&] {
-    c10d::BarrierOptions options;
-    options.device = device();
-    Wait(process_group()->barrier(options));
-  });
+  if (part->identity.rank < 0) {
+    throw Error("subgroup: this rank, " + std::to_string(rank()) +
+                ", is not among those named; only they call it");
+  }
+  name += "#" + std::to_string(membership_->subgroups[ranks]++);
+  part->options = whole.options;
+  part->agent = whole.agent;
+  part->store = c10::make_intrusive<c10d::PrefixStore>(name, whole.store);
+  const Deadline deadline(whole.options.init_timeout());
+  CallTheRoll(*part, *part->store, deadline);
+  MakeGroup(*part, deadline);
+  part->group->setTimeout(whole.options.op_timeout());
+  return World(part);
 }
 
 World init(const Identity& identity, const InitOptions& options) {
@@ -340,8 +241,10 @@ World init(const Identity& identity, const InitOptions& options) {
   auto self = std::make_shared<Membership>();
   self->identity = identity;
   self->options = options;
+  self->agent = std::make_shared<AgentLink>();
+  for (int rank = 0; rank < identity.world_size; ++rank) self->world_ranks.push_back(rank);
   if (!options.interface().empty()) setenv("NCCL_SOCKET_IFNAME", options.interface().c_str(), 1);
-  self->store = OpenStore(identity, deadline);
+  self->store = OpenStore(*self, deadline);
   MakeGroup(*self, deadline);
   World world(self);
   // The first collective connects what connects lazily, and shows at once what does not work.

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// Parameters from a formula, the same as in golden/make_golden.py.
+// Parameters from a formula.
 inline void Fill(torch::nn::Module& module) {
   const at::NoGradGuard no_grad;
   int64_t k = 0;

@@ -1,6 +1,7 @@
 #ifndef MUSTER_DDP_H_
 #define MUSTER_DDP_H_
 
+#include <muster/ddp_options.h>
 #include <muster/visit_tensors.h>
 #include <muster/world.h>
 #include <torch/nn/module.h>
@@ -12,17 +13,6 @@
 
 namespace muster {
 
-struct DDPOptions {
-  TORCH_ARG(bool, find_unused_parameters) = false;  // walk the graph each step; needed for branches
-  TORCH_ARG(bool, static_graph) = false;            // the same parameters are used in every step
-  TORCH_ARG(bool, gradient_as_bucket_view) = false;  // .grad aliases the bucket: saves a copy
-  TORCH_ARG(bool, broadcast_buffers) = true;         // rank 0's buffers, before each forward
-  TORCH_ARG(double, bucket_cap_mb) = 25;             // MiB per bucket
-  TORCH_ARG(double, first_bucket_mb) = 1;            // MiB; bucket_cap_mb if that one is smaller
-  TORCH_ARG(std::vector<std::string>,
-            ignore) = {};  // names of parameters and buffers to leave alone
-};
-
 // The part of DistributedDataParallel that does not depend on the module's type.
 class DDPCore {
  public:
@@ -33,13 +23,17 @@ class DDPCore {
 
   void before_forward();
   void after_forward(const std::vector<at::Tensor*>& outputs);
+  [[noreturn]] void fail_forward(const std::exception& error);  // within its handler
   void backward(const at::Tensor& loss);
   void set_sync(bool sync);
   bool sync() const;
   void zero_grad(bool set_to_none);
   double max_parameter_difference(std::string* worst) const;
   double max_gradient_difference(const at::Tensor& reference_loss) const;
-  std::vector<int64_t> bucket_bytes() const;
+  void begin_join(const JoinOptions& options);
+  void shadow_others();
+  void end_join();
+  Stats stats() const;
   const World& world() const;
 
  private:
@@ -70,16 +64,18 @@ class DistributedDataParallel {
  public:
   // Verifies that all ranks hold the same model and options (else Mismatch, on every rank), gives
   // all of them rank 0's parameters and buffers, and installs hooks on the parameters that require
-  // a gradient: freeze before, not after. Throws Error if there is none, or if they are on several
-  // types of devices.
+  // a gradient: freeze before, not after. Throws Error, on every rank, if some rank's module has
+  // none, has them on several types of devices, or lacks a name that is to be ignored.
   DistributedDataParallel(std::shared_ptr<M> module, World world, DDPOptions options = {})
       : module_(std::move(module)), core_(module_, std::move(world), std::move(options)) {}
 
-  // module->forward(args…).
+  // module->forward(args…), whose output visit_tensors() can visit. Several forwards may go into
+  // one backward. What the module throws ends this rank's part in the group, and the others learn
+  // why.
   template <class... Args>
   auto operator()(Args&&... args) {
     core_.before_forward();
-    auto output = module_->forward(std::forward<Args>(args)...);
+    auto output = run_forward(std::forward<Args>(args)...);
     std::vector<at::Tensor*> tensors;
     visit_tensors(output, [&](at::Tensor& tensor) { tensors.push_back(&tensor); });
     core_.after_forward(tensors);
@@ -94,6 +90,18 @@ class DistributedDataParallel {
   M* operator->() { return module_.get(); }
   const std::shared_ptr<M>& module() const { return module_; }
   [[nodiscard]] NoSync no_sync(bool skip = true) { return NoSync(core_, skip); }
+
+  // Collective: runs body(), in which the ranks may have different numbers of batches. A rank that
+  // is done with its own takes part in the others' steps with gradients of zero; in the end all get
+  // the model of the last one. Each step costs one small all-reduce more.
+  template <class F>
+  void join(F&& body, const JoinOptions& options = {}) {
+    core_.begin_join(options);
+    const JoinEnd end{core_};
+    std::forward<F>(body)();
+    core_.shadow_others();
+  }
+
   void zero_grad(bool set_to_none = true) { core_.zero_grad(set_to_none); }
 
   // Collective: the largest difference of any parameter between any rank and rank 0; NaN counts as
@@ -116,9 +124,23 @@ class DistributedDataParallel {
   double max_gradient_difference(const at::Tensor& reference_loss) const {
     return core_.max_gradient_difference(reference_loss);
   }
-  std::vector<int64_t> bucket_bytes() const { return core_.bucket_bytes(); }
+  Stats stats() const { return core_.stats(); }
 
  private:
+  struct JoinEnd {
+    DDPCore& core;
+    ~JoinEnd() { core.end_join(); }
+  };
+
+  template <class... Args>
+  auto run_forward(Args&&... args) {
+    try {
+      return module_->forward(std::forward<Args>(args)...);
+    } catch (const std::exception& error) {
+      core_.fail_forward(error);
+    }
+  }
+
   std::shared_ptr<M> module_;
   DDPCore core_;
 };

@@ -57,6 +57,14 @@ class UnusedParameter : public Error {
   std::vector<std::string> names;
 };
 
+// Some ranks ran out of batches before the others, and JoinOptions::throw_when_uneven is on.
+class UnevenInputs : public Error {
+ public:
+  UnevenInputs(const std::string& what, std::vector<int> ranks)
+      : Error(what), ranks(std::move(ranks)) {}
+  std::vector<int> ranks;  // that have no more
+};
+
 // The backend asked for cannot run here: no GPU, or a library of it is not installed.
 class BackendUnavailable : public Error {
  public:

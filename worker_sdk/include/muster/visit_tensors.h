@@ -12,6 +12,19 @@
 
 namespace muster {
 
+template <class T, class F>
+void visit_tensors(std::vector<T>& items, F&& fn);
+template <class K, class V, class... R, class F>
+void visit_tensors(std::map<K, V, R...>& items, F&& fn);
+template <class K, class V, class... R, class F>
+void visit_tensors(std::unordered_map<K, V, R...>& items, F&& fn);
+template <class T, class F>
+void visit_tensors(std::optional<T>& item, F&& fn);
+template <class A, class B, class F>
+void visit_tensors(std::pair<A, B>& items, F&& fn);
+template <class... T, class F>
+void visit_tensors(std::tuple<T...>& items, F&& fn);
+
 // Calls fn(tensor&) for every tensor in an output: tensors, and tuples, pairs, vectors, maps and
 // optionals of what can be visited. For a type of yours, put visit_tensors(your_type&, fn) beside
 // it.

@@ -4,12 +4,14 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
+#include <muster/pending.h>
 #include <muster/worker.h>
 #include <torch/arg.h>
 
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace c10d {
 class ProcessGroup;
@@ -40,7 +42,9 @@ enum class Op { sum, mean, min, max };
 // thread-safe: collectives must be called in the same order on every rank, so by one thread.
 //
 // Every collective throws PeerLost when a member is gone, Timeout after op_timeout, and Error for
-// anything else.
+// anything else. PeerLost and Timeout name the ranks of whom nothing is heard any more: those that
+// ended, and those that are not in a collective. They end this rank's part in the group: it is
+// closed, and whoever waits for this rank in it gets a PeerLost at once.
 class World {
  public:
   int rank() const;  // 0 … size()-1
@@ -59,13 +63,32 @@ class World {
   // Seeds LibTorch's generators (CPU, and CUDA where it is) with base + rank.
   void seed(uint64_t base) const;
 
-  // In place, on any dtype and layout that the backend carries. Op::mean divides (integers: rounds
-  // towards zero).
-  void all_reduce(at::Tensor tensor, Op op = Op::sum) const;
-  void broadcast(at::Tensor tensor, int root = 0) const;
-  at::Tensor all_gather(
-      const at::Tensor& tensor) const;  // [*] -> [size, *]; one shape on all ranks
+  // In place, on any layout, and on any dtype that has the operation: real and complex numbers, and
+  // bool (sum and max are "or", min is "and"). Op::mean divides (integers: rounds towards zero).
+  void all_reduce(const at::Tensor& tensor, Op op = Op::sum) const;
+  // The rest copies any dtype exactly.
+  void broadcast(const at::Tensor& tensor, int root = 0) const;  // in place
+  at::Tensor all_gather(const at::Tensor& tensor) const;         // [*] -> [size, *], by rank
+  // [size * k, *] -> [k, *]: the sum over the ranks, and of it this rank's part.
+  at::Tensor reduce_scatter(const at::Tensor& tensor, Op op = Op::sum) const;
   void barrier() const;
+
+  // The same, started and not waited for. `output` is contiguous, of the shape above.
+  Pending all_reduce_async(const at::Tensor& tensor, Op op = Op::sum) const;
+  Pending broadcast_async(const at::Tensor& tensor, int root = 0) const;
+  Pending all_gather_async(const at::Tensor& tensor, const at::Tensor& output) const;
+  Pending reduce_scatter_async(const at::Tensor& tensor, const at::Tensor& output,
+                               Op op = Op::sum) const;
+  Pending barrier_async() const;
+
+  // A group of some of the ranks, in the order given: rank() in it is the position in `ranks`. Its
+  // members, and nobody else, call it. Throws Error if this rank is not among them, Timeout with
+  // the ranks that did not come.
+  World subgroup(const std::vector<int>& ranks) const;
+
+  // Leaves the group because of something that only this rank knows. The others get a PeerLost
+  // with this rank and `why`, now or in their next collective.
+  void abort(const std::string& why) const;
 
   // For c10d calls that are not here. Owned by the World.
   const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;

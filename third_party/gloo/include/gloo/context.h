@@ -11,6 +11,7 @@ class Context {
  public:
   Context() = delete;
   void setTimeout(std::chrono::milliseconds timeout);
+  void closeConnections();
 };
 
 }  // namespace gloo

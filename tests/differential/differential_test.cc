@@ -1,0 +1,123 @@
+// muster beside Python's DistributedDataParallel: cases.txt, and what train_in_python.py wrote.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/differential/trainings.h"
+#include "tests/worker_sdk/ranks.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kRanks = 4;
+// How far apart the results of processors may be that add up in different orders.
+constexpr double kOtherProcessorUlps = 4096;
+
+std::string ReadFile(const fs::path& file) {
+  std::ifstream stream(file);
+  EXPECT_TRUE(stream) << file << ": run from the root of the tree";
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+// What was trained here, and on which processor.
+struct Ours {
+  Results results;
+  std::string processor;
+};
+
+// In processes of their own, since LibTorch's threads do not survive a fork.
+Ours TrainHere(const std::vector<Case>& cases) {
+  const fs::path folder = fs::path(testing::TempDir()) / "differential";
+  fs::create_directories(folder);
+  std::string all;
+  for (int ranks = 1; ranks <= kRanks; ++ranks) {
+    EXPECT_TRUE(OnRanks(ranks, [&](int rank) {
+      const std::string lines = TrainAll(cases);
+      if (rank == 0) {
+        std::ofstream(folder / "lines") << lines;
+        std::ofstream(folder / "processor") << Processor();
+      }
+      return 0;
+    }));
+    all += ReadFile(folder / "lines");
+  }
+  return {ParseResults(all), ReadFile(folder / "processor")};
+}
+
+struct Totals {
+  int combinations = 0, equal = 0;
+  size_t tensors = 0, numbers = 0;
+};
+
+// "=" or how far apart.
+std::string Verdict(double ulps) {
+  if (ulps == 0) return "=";
+  char text[32];
+  std::snprintf(text, sizeof text, ulps < 0 ? "differs" : "%.1f ulps", ulps);
+  return text;
+}
+
+// Compares all tensors of one case at one number of ranks; returns the worst.
+double Compare(const std::string& prefix, const Results& ours, const Results& theirs,
+               Totals& totals) {
+  double worst = 0;
+  size_t tensors = 0;
+  for (auto at = theirs.lower_bound(prefix); at != theirs.end() && at->first.starts_with(prefix);
+       ++at) {
+    const auto own = ours.find(at->first);
+    const double ulps = own == ours.end() ? -1 : UlpsApart(own->second, at->second);
+    if (at->first.ends_with("initial")) {
+      EXPECT_EQ(ulps, 0) << at->first;
+    }
+    if (ulps < 0) return ulps;
+    worst = std::max(worst, ulps);
+    ++tensors;
+    totals.numbers += at->second.size();
+  }
+  totals.tensors += tensors;
+  return tensors == 0 ? -1 : worst;
+}
+
+TEST(Differential, TrainsAsPythonsDistributedDataParallelDoes) {
+  const char* fresh = std::getenv("MUSTER_PYTHON_RESULTS");  // of this machine, a moment ago
+  const fs::path folder = "tests/differential";
+  const std::vector<Case> cases = ReadCases(folder / "cases.txt");
+  const std::string golden = ReadFile(fresh != nullptr ? fs::path(fresh) : folder / "golden.txt");
+  const Results theirs = ParseResults(golden);
+  const Ours ours = TrainHere(cases);
+  const bool same_processor =
+      golden.find("# processor " + ours.processor + "\n") != std::string::npos;
+  Totals totals;
+  std::printf("%-28s %10s %10s %10s %10s\n", "case", "1 rank", "2 ranks", "3 ranks", "4 ranks");
+  for (const Case& one : cases) {
+    std::printf("%-28s", one.name.c_str());
+    const double allowed = same_processor ? static_cast<double>(one.Ulps()) : kOtherProcessorUlps;
+    for (int ranks = 1; ranks <= kRanks; ++ranks) {
+      const std::string prefix = one.name + " " + std::to_string(ranks) + " ";
+      const double ulps = Compare(prefix, ours.results, theirs, totals);
+      std::printf(" %10s", Verdict(ulps).c_str());
+      EXPECT_TRUE(ulps >= 0 && ulps <= allowed) << prefix << ": " << Verdict(ulps);
+      ++totals.combinations;
+      totals.equal += ulps == 0;
+    }
+    std::printf("\n");
+  }
+  std::printf(
+      "%d combinations (initial parameters, gradients, parameters, buffers): %d bit for bit, "
+      "%d within their ulps; %zu tensors, %zu numbers; Python's of %s, on %s processor\n",
+      totals.combinations, totals.equal, totals.combinations - totals.equal, totals.tensors,
+      totals.numbers, fresh != nullptr ? "now" : "golden.txt",
+      same_processor ? "the same kind of" : "another");
+  EXPECT_GE(totals.combinations, 60);
+}
+
+}  // namespace
+}  // namespace muster
