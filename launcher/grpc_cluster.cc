@@ -42,7 +42,7 @@ uint64_t RandomSeed() {
 
 std::unique_ptr<RendezvousClient> MakeClient(const AgentOptions& options) {
   ClusterOptions cluster;
-  cluster.endpoint = {options.endpoint_host, options.endpoint_port};
+  cluster.endpoints = {{options.endpoint_host, options.endpoint_port}};
   cluster.is_host = IsHost(options.host_master);
   cluster.seed = RandomSeed();
   cluster.on_decision = [](const std::string& job_id, const Reason& reason) {
@@ -84,7 +84,9 @@ class GrpcCluster : public ClusterDoor {
           "--generation N: it is for muster's own use");
       return kExitUsage;
     }
-    absl::Status sent = muster::SendLastWill(*endpoint, will, kLastWillTimeout);
+    ClusterOptions where;
+    where.endpoints = {*endpoint};
+    absl::Status sent = muster::SendLastWill(where, will, kLastWillTimeout);
     if (sent.ok()) return 0;
     Log(LogLevel::kDebug, absl::StrCat("last-will: ", sent.message()));
     return kExitUnavailable;

@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/host_port.h"
 #include "base/time.h"
+#include "rendezvous/etcd_options.h"
 #include "rendezvous/reason.h"
 #include "rendezvous/rendezvous_client.h"
 
@@ -19,8 +21,15 @@ namespace muster {
 
 struct ClusterOptions {
   // Where the master listens, as every node of the job writes it. Port 0 only for a job of this
-  // node: any free port.
-  HostPort endpoint;
+  // node: any free port. Several: those of standing masters, of which one leads; they are tried in
+  // turn, and this node hosts none.
+  std::vector<HostPort> endpoints;
+
+  // Instead of endpoints: the agents of the job elect one of themselves through etcd.
+  std::optional<EtcdElectionOptions> election;
+
+  // This node's address for the others, where the user gave one (--local-addr).
+  std::string own_host;
 
   // Whether this node hosts the master. Unset: it does when the endpoint resolves to an address of
   // this host and nothing listens there yet. True: also when the address is not of this host (NAT,

@@ -1,5 +1,7 @@
 #include "rendezvous/etcd_options.h"
 
+#include "base/endpoint_list.h"
+
 namespace muster {
 
 std::string EtcdJobPrefix(const std::string& prefix, const std::string& job_id) {
@@ -19,12 +21,7 @@ std::string EtcdJobPrefix(const std::string& prefix, const std::string& job_id) 
 }
 
 std::string EtcdName(const EtcdOptions& options) {
-  std::string text = "etcd at ";
-  for (const HostPort& endpoint : options.endpoints) {
-    if (text.back() != ' ') text += ",";
-    text += ToString(endpoint);
-  }
-  return text;
+  return "etcd at " + ToString(options.endpoints);
 }
 
 }  // namespace muster

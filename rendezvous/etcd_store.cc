@@ -1,6 +1,9 @@
 #include "rendezvous/etcd_store.h"
 
+#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
+#include <absl/strings/str_split.h>
 
 #include <utility>
 
@@ -9,9 +12,17 @@ namespace {
 
 namespace etcd = etcdserverpb;
 
-// etcd's own limits are 128 operations and 1.5 MiB.
-constexpr size_t kKeysMax = 100;
+// etcd's own limits are 128 operations and 1.5 MiB; a key may need two operations.
+constexpr size_t kKeysMax = 60;
 constexpr size_t kBytesMax = size_t{1} << 20;
+
+// How a value begins: all of it follows, or the number of its parts, "NUMBER COUNT".
+constexpr char kWhole = 'w';
+constexpr char kCut = 'c';
+
+std::string PartKey(const std::string& number, size_t i) {
+  return absl::StrFormat("%s %04d", number, i);
+}
 
 void ExpectRevision(etcd::Compare::CompareTarget target, const std::string& key, int64_t revision,
                     etcd::TxnRequest* request) {
@@ -26,60 +37,110 @@ void ExpectRevision(etcd::Compare::CompareTarget target, const std::string& key,
   }
 }
 
-size_t SizeOf(const StoreWrite& change) {
-  return change.key.size() + (change.value.has_value() ? change.value->size() : 0);
+void Expect(const LeaderClaim& claim, etcd::TxnRequest* request) {
+  ExpectRevision(etcd::Compare::CREATE, claim.key, claim.create_revision, request);
+  request->add_failure()->mutable_request_range()->set_key(claim.key);
 }
 
-// What is there is what was to be written: an attempt whose answer was lost has done it.
-bool IsDone(const StoreWrite& change, const etcd::RangeResponse& found) {
-  if (!change.value.has_value()) return found.kvs_size() == 0;
-  return found.kvs_size() != 0 && found.kvs(0).value() == *change.value;
+void AskAll(const std::string& prefix, etcd::TxnRequest* request) {
+  etcd::RangeRequest* range = request->add_success()->mutable_request_range();
+  range->set_key(prefix);
+  range->set_range_end(AfterPrefix(prefix));
 }
 
 }  // namespace
 
 EtcdStore::EtcdStore(EtcdClient* client, const std::string& prefix, LeaderClaim claim)
-    : client_(client), prefix_(prefix + "/state/"), claim_(std::move(claim)) {}
+    : client_(client),
+      prefix_(prefix + "/state/"),
+      parts_(prefix + "/parts/"),
+      claim_(std::move(claim)) {}
 
 absl::StatusOr<std::vector<StoredValue>> EtcdStore::Load() {
   etcd::TxnRequest request;
-  ExpectRevision(etcd::Compare::CREATE, claim_.key, claim_.create_revision, &request);
-  etcd::RangeRequest* all = request.add_success()->mutable_request_range();
-  all->set_key(prefix_);
-  all->set_range_end(AfterPrefix(prefix_));
-  request.add_failure()->mutable_request_range()->set_key(claim_.key);
+  Expect(claim_, &request);
+  AskAll(prefix_, &request);
+  AskAll(parts_, &request);
   const absl::StatusOr<etcd::TxnResponse> answer = client_->TxnAndWait(request);
   if (!answer.ok()) return answer.status();
-  const etcd::RangeResponse& range = answer->responses(0).response_range();
-  if (!answer->succeeded()) return CheckLeader(range);
-  std::vector<StoredValue> values;
-  revisions_.clear();
-  for (const etcd::KeyValue& kv : range.kvs()) {
-    revisions_[kv.key()] = kv.mod_revision();
-    values.push_back({kv.key().substr(prefix_.size()), kv.value()});
+  if (!answer->succeeded()) return CheckLeader(answer->responses(0).response_range());
+  return Assemble(answer->responses(0).response_range(), answer->responses(1).response_range());
+}
+
+absl::StatusOr<std::vector<StoredValue>> EtcdStore::Assemble(const etcd::RangeResponse& values,
+                                                             const etcd::RangeResponse& parts) {
+  std::map<std::string, const std::string*> by_key;
+  for (const etcd::KeyValue& part : parts.kvs()) {
+    const std::string key = part.key().substr(parts_.size());
+    by_key[key] = &part.value();
+    cut_.insert(key.substr(0, key.find(' ')));
   }
-  return values;
+  std::vector<StoredValue> result;
+  revisions_.clear();
+  for (const etcd::KeyValue& kv : values.kvs()) {
+    revisions_[kv.key()] = kv.mod_revision();
+    const std::string key = kv.key().substr(prefix_.size());
+    const absl::Status broken =
+        absl::DataLossError(absl::StrCat("etcd: ", kv.key(), " is no state of a master"));
+    if (kv.value().empty()) return broken;
+    StoredValue value{key, kv.value().substr(1)};
+    if (kv.value()[0] == kCut) {
+      const std::vector<std::string> words = absl::StrSplit(value.value, ' ');
+      int count = 0;
+      if (words.size() != 2 || !absl::SimpleAtoi(words[1], &count) || count < 1) return broken;
+      value.value.clear();
+      for (int i = 0; i < count; ++i) {
+        const auto part = by_key.find(absl::StrCat(key, " ", PartKey(words[0], i)));
+        if (part == by_key.end()) return broken;
+        value.value += *part->second;
+      }
+    } else if (kv.value()[0] != kWhole) {
+      return broken;
+    }
+    result.push_back(std::move(value));
+  }
+  return result;
 }
 
 absl::Status EtcdStore::Write(const std::vector<StoreWrite>& changes) {
   Batch batch;
   size_t bytes = 0;
   for (const StoreWrite& change : changes) {
-    const size_t size = SizeOf(change);
-    if (size > kBytesMax) {
-      return absl::ResourceExhaustedError(absl::StrCat("etcd: the state ", change.key, " has ",
-                                                       size, " bytes, and ", kBytesMax,
-                                                       " can be written"));
+    std::string text;
+    if (change.value.has_value() && change.value->size() > kBytesMax) {
+      absl::StatusOr<std::string> number = WriteParts(change);
+      if (!number.ok()) return number.status();
+      text = kCut + *number;
+    } else if (change.value.has_value()) {
+      text = kWhole + *change.value;
     }
-    if (batch.size() == kKeysMax || bytes + size > kBytesMax) {
+    if (batch.size() == kKeysMax || bytes + text.size() > kBytesMax + 1) {
       if (absl::Status status = WriteBatch(batch); !status.ok()) return status;
       batch.clear();
       bytes = 0;
     }
-    batch.push_back(&change);
-    bytes += size;
+    bytes += text.size();
+    batch.push_back({&change, std::move(text)});
   }
   return batch.empty() ? absl::OkStatus() : WriteBatch(batch);
+}
+
+// The numbers of one master grow, and are greater than those of all masters before it.
+absl::StatusOr<std::string> EtcdStore::WriteParts(const StoreWrite& change) {
+  const std::string number = absl::StrFormat("%020d.%010d", claim_.create_revision, ++cuts_);
+  cut_.insert(change.key);
+  size_t count = 0;
+  for (size_t at = 0; at < change.value->size(); at += kBytesMax) {
+    etcd::TxnRequest request;
+    Expect(claim_, &request);
+    etcd::PutRequest* put = request.add_success()->mutable_request_put();
+    put->set_key(absl::StrCat(parts_, change.key, " ", PartKey(number, count++)));
+    put->set_value(change.value->substr(at, kBytesMax));
+    const absl::StatusOr<etcd::TxnResponse> answer = client_->TxnAndWait(request);
+    if (!answer.ok()) return answer.status();
+    if (!answer->succeeded()) return CheckLeader(answer->responses(0).response_range());
+  }
+  return absl::StrCat(number, " ", count);
 }
 
 absl::Status EtcdStore::WriteBatch(const Batch& batch) {
@@ -87,17 +148,11 @@ absl::Status EtcdStore::WriteBatch(const Batch& batch) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     const absl::StatusOr<etcd::TxnResponse> answer = client_->TxnAndWait(Transaction(batch));
     if (!answer.ok()) {
-      for (const StoreWrite* change : batch) uncertain_.insert(prefix_ + change->key);
+      for (const Put& put : batch) uncertain_.insert(prefix_ + put.change->key);
       return answer.status();
     }
     if (answer->succeeded()) {
-      for (const StoreWrite* change : batch) {
-        uncertain_.erase(prefix_ + change->key);
-        revisions_.erase(prefix_ + change->key);
-        if (change->value.has_value()) {
-          revisions_[prefix_ + change->key] = answer->header().revision();
-        }
-      }
+      Written(batch, answer->header().revision());
       return absl::OkStatus();
     }
     if (absl::Status status = Adopt(batch, *answer); !status.ok()) return status;
@@ -105,21 +160,38 @@ absl::Status EtcdStore::WriteBatch(const Batch& batch) {
   return absl::UnavailableError("etcd: the state changes while it is written");
 }
 
+void EtcdStore::Written(const Batch& batch, int64_t revision) {
+  for (const Put& put : batch) {
+    const std::string key = prefix_ + put.change->key;
+    uncertain_.erase(key);
+    revisions_.erase(key);
+    if (put.change->value.has_value()) revisions_[key] = revision;
+    if (put.text.empty() || put.text[0] == kWhole) cut_.erase(put.change->key);
+  }
+}
+
 etcd::TxnRequest EtcdStore::Transaction(const Batch& batch) const {
   etcd::TxnRequest request;
-  ExpectRevision(etcd::Compare::CREATE, claim_.key, claim_.create_revision, &request);
-  request.add_failure()->mutable_request_range()->set_key(claim_.key);
-  for (const StoreWrite* change : batch) {
-    const std::string key = prefix_ + change->key;
+  Expect(claim_, &request);
+  for (const Put& put : batch) {
+    const std::string key = prefix_ + put.change->key;
     ExpectRevision(etcd::Compare::MOD, key, RevisionOf(key), &request);
     etcd::RequestOp* operation = request.add_success();
-    if (change->value.has_value()) {
+    if (put.change->value.has_value()) {
       operation->mutable_request_put()->set_key(key);
-      operation->mutable_request_put()->set_value(*change->value);
+      operation->mutable_request_put()->set_value(put.text);
     } else {
       operation->mutable_request_delete_range()->set_key(key);
     }
     request.add_failure()->mutable_request_range()->set_key(key);
+    if (cut_.count(put.change->key) == 0) continue;
+    // The parts of older values; a blank comes before its number.
+    const std::string old = absl::StrCat(parts_, put.change->key, " ");
+    const bool is_cut = !put.text.empty() && put.text[0] == kCut;
+    etcd::DeleteRangeRequest* remove = request.add_success()->mutable_request_delete_range();
+    remove->set_key(old);
+    remove->set_range_end(is_cut ? old + put.text.substr(1, put.text.find(' ') - 1)
+                                 : AfterPrefix(old));
   }
   return request;
 }
@@ -127,11 +199,13 @@ etcd::TxnRequest EtcdStore::Transaction(const Batch& batch) const {
 absl::Status EtcdStore::Adopt(const Batch& batch, const etcd::TxnResponse& refused) {
   if (absl::Status s = CheckLeader(refused.responses(0).response_range()); !s.ok()) return s;
   for (size_t i = 0; i < batch.size(); ++i) {
-    const std::string key = prefix_ + batch[i]->key;
+    const std::string key = prefix_ + batch[i].change->key;
     const etcd::RangeResponse& found = refused.responses(static_cast<int>(i) + 1).response_range();
     const int64_t revision = found.kvs_size() == 0 ? 0 : found.kvs(0).mod_revision();
     const bool is_known = revision == RevisionOf(key) || uncertain_.count(key) != 0;
-    if (!is_known && !IsDone(*batch[i], found)) {
+    // An attempt whose answer was lost has done it.
+    const std::string there = found.kvs_size() == 0 ? "" : found.kvs(0).value();
+    if (!is_known && there != batch[i].text) {
       return absl::FailedPreconditionError(
           absl::StrCat("etcd: ", key, " was changed by somebody who is not the leader"));
     }

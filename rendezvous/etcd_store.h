@@ -17,8 +17,9 @@ namespace muster {
 // still the one of the claim and each key is as this store left it: what a deposed master writes is
 // refused (FailedPrecondition), and so is every change that somebody else makes by hand.
 //
-// A transaction carries up to 100 keys and 1 MiB, so several of them may be needed for one Write.
-// One value may have 1 MiB: etcd takes requests of up to 1.5 MiB.
+// A transaction carries up to 60 keys and 1 MiB, so several of them may be needed for one Write. A
+// larger value is cut: its parts are written first, below PREFIX/parts/, under a number of their
+// own, and the key that names the number last, so that the value changes in one go.
 class EtcdStore final : public StateStore {
  public:
   // `client` outlives the store.
@@ -28,19 +29,31 @@ class EtcdStore final : public StateStore {
   absl::Status Write(const std::vector<StoreWrite>& changes) override;
 
  private:
-  using Batch = std::vector<const StoreWrite*>;
+  // A change, and what is put for its key.
+  struct Put {
+    const StoreWrite* change;
+    std::string text;
+  };
+  using Batch = std::vector<Put>;
 
+  absl::StatusOr<std::vector<StoredValue>> Assemble(const etcdserverpb::RangeResponse& values,
+                                                    const etcdserverpb::RangeResponse& parts);
+  absl::StatusOr<std::string> WriteParts(const StoreWrite& change);
   absl::Status WriteBatch(const Batch& batch);
   etcdserverpb::TxnRequest Transaction(const Batch& batch) const;
+  void Written(const Batch& batch, int64_t revision);
   absl::Status Adopt(const Batch& batch, const etcdserverpb::TxnResponse& refused);
   absl::Status CheckLeader(const etcdserverpb::RangeResponse& leader) const;
   int64_t RevisionOf(const std::string& key) const;
 
   EtcdClient* const client_;
   const std::string prefix_;  // of the keys, with the slash behind it
+  const std::string parts_;   // likewise, of parts of values
   const LeaderClaim claim_;
   std::map<std::string, int64_t> revisions_;  // of the keys that are there, as last seen
   std::set<std::string> uncertain_;           // keys of transactions without an answer
+  std::set<std::string> cut_;                 // keys of changes whose value is or was in parts
+  int cuts_ = 0;
 };
 
 }  // namespace muster

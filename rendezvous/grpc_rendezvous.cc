@@ -14,8 +14,7 @@
 #include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "rendezvous/attend_call.h"
-#include "rendezvous/dial.h"
-#include "rendezvous/hosting.h"
+#include "rendezvous/master_finder.h"
 #include "rendezvous/stream_end_text.h"
 
 namespace muster {
@@ -49,9 +48,8 @@ std::vector<std::string> OwnAddresses(const std::string& first) {
 // Each Open() is an epoch; what a thread brings for another epoch than the current one is dropped.
 class GrpcRendezvous::Core : public std::enable_shared_from_this<Core> {
  public:
-  Core(Clock* clock, ClusterOptions options)
-      : clock_(clock),
-        options_(std::move(options)),
+  Core(Clock* clock, const ClusterOptions& options)
+      : finder_(MakeMasterFinder(clock, options)),
         ready_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         cancel_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
@@ -68,12 +66,13 @@ class GrpcRendezvous::Core : public std::enable_shared_from_this<Core> {
   enum class Stream { kNone, kDialling, kOpen };
 
   void DialThread();
-  void Dial(uint64_t epoch);
-  absl::StatusOr<std::vector<std::string>> Resolve();
-  absl::StatusOr<Connection> HostOrConnect(const std::vector<std::string>& resolved);
-  void Attach(uint64_t epoch, Connection connection);
+  void Dial(uint64_t epoch, int tries);
+  absl::StatusOr<std::vector<std::string>> Resolve(const std::string& host);
+  void Attach(uint64_t epoch, MasterFinder::Found found);
   bool OnMessage(uint64_t epoch, MasterMessage message);
   void OnEnd(uint64_t epoch, const std::string& address, const absl::Status& status, bool heard);
+  void AddFailureLocked(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RedialLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(uint64_t epoch, const absl::Status& status);
 
   void EndLocked(StreamEnded end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -81,8 +80,7 @@ class GrpcRendezvous::Core : public std::enable_shared_from_this<Core> {
   void FinishedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendLocked(AgentMessage message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Clock* const clock_;
-  const ClusterOptions options_;
+  const std::unique_ptr<MasterFinder> finder_;
   const UniqueFd ready_fd_;
   const UniqueFd cancel_fd_;
   std::thread thread_;
@@ -98,8 +96,15 @@ class GrpcRendezvous::Core : public std::enable_shared_from_this<Core> {
   // The one before, until the master has spoken on this one. Its end would be the loss of this node
   // to a master that hears and is not heard.
   std::shared_ptr<AttendCall> former_call_ ABSL_GUARDED_BY(mutex_);
+  HostPort endpoint_ ABSL_GUARDED_BY(mutex_);                       // while open
   std::vector<std::string> own_addresses_ ABSL_GUARDED_BY(mutex_);  // while open
-  HostedMaster hosted_ ABSL_GUARDED_BY(mutex_);                     // set by the dial thread, once
+  // What was said to a master that has not spoken yet: where it turns out not to be one, the next
+  // one hears it.
+  std::deque<AgentMessage> unheard_ ABSL_GUARDED_BY(mutex_);
+  bool heard_ ABSL_GUARDED_BY(mutex_) = false;
+  bool passes_over_ ABSL_GUARDED_BY(mutex_) = false;  // the next dial, what the last one found
+  int tries_left_ ABSL_GUARDED_BY(mutex_) = 0;        // endpoints, in this epoch
+  std::string failures_ ABSL_GUARDED_BY(mutex_);      // of those that were tried
   int live_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   bool resolving_ ABSL_GUARDED_BY(mutex_) = false;
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
@@ -124,6 +129,7 @@ void GrpcRendezvous::Core::Shutdown() {
     changed_.SignalAll();
   }
   Signal(cancel_fd_.get());
+  finder_->Cancel();
   for (const auto& call : calls) {
     if (call != nullptr) call->Cancel();
   }
@@ -133,14 +139,13 @@ void GrpcRendezvous::Core::Shutdown() {
   } else {
     thread_.join();
   }
-  std::unique_ptr<MasterServer> server;
   {
     MutexLock lock(&mutex_);
     RealClock real;
     const Time deadline = real.Now() + kCancelTime;
     while (live_calls_ > 0 && real.Now() < deadline) real.Wait(&mutex_, &changed_, deadline);
-    server = std::move(hosted_.server);
   }
+  finder_->Close();
 }
 
 void GrpcRendezvous::Core::Open() {
@@ -151,6 +156,9 @@ void GrpcRendezvous::Core::Open() {
     stream_ = Stream::kDialling;
     events_.clear();
     outbox_.clear();
+    unheard_.clear();
+    failures_.clear();
+    tries_left_ = finder_->choices();
     if (call_ != nullptr) dropped = std::exchange(former_call_, std::move(call_));
     changed_.SignalAll();
   }
@@ -173,9 +181,10 @@ void GrpcRendezvous::Core::Send(AgentMessage message) {
 }
 
 void GrpcRendezvous::Core::SendLocked(AgentMessage message) {
+  if (!heard_) unheard_.push_back(message);
   if (auto* hello = std::get_if<Hello>(&message)) {
     if (hello->own_addresses.empty()) hello->own_addresses = own_addresses_;
-    if (hello->dialled_host.empty()) hello->dialled_host = options_.endpoint.host;
+    if (hello->dialled_host.empty()) hello->dialled_host = endpoint_.host;
   }
   call_->Send(message);
 }
@@ -195,14 +204,11 @@ void GrpcRendezvous::Core::Finish() {
 }
 
 void GrpcRendezvous::Core::FinishedLocked() {
-  if (hosted_.server == nullptr) {
-    PushLocked(RendezvousFinished{});
-    return;
-  }
-  hosted_.server->TellWhenIdle([self = shared_from_this()] {
+  const bool hosts = finder_->TellWhenIdle([self = shared_from_this()] {
     MutexLock lock(&self->mutex_);
     self->PushLocked(RendezvousFinished{});
   });
+  if (!hosts) PushLocked(RendezvousFinished{});
 }
 
 std::optional<ClientEvent> GrpcRendezvous::Core::Receive() {
@@ -237,6 +243,8 @@ void GrpcRendezvous::Core::EndLocked(StreamEnded end) {
 void GrpcRendezvous::Core::DialThread() {
   for (;;) {
     uint64_t epoch = 0;
+    int tries = 0;
+    bool passes_over = false;
     {
       MutexLock lock(&mutex_);
       const auto wanted = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -245,60 +253,37 @@ void GrpcRendezvous::Core::DialThread() {
       while (!abandoned_ && !wanted()) changed_.Wait(&mutex_);
       if (abandoned_) return;
       epoch = dialled_epoch_ = epoch_;
+      passes_over = std::exchange(passes_over_, false);
+      tries = tries_left_;
     }
-    Dial(epoch);
+    if (passes_over) finder_->PassOver();
+    Dial(epoch, tries);
   }
 }
 
-void GrpcRendezvous::Core::Dial(uint64_t epoch) {
-  const absl::StatusOr<std::vector<std::string>> resolved = Resolve();
-  if (!resolved.ok()) return Fail(epoch, resolved.status());
-  absl::StatusOr<Connection> connection = HostOrConnect(*resolved);
-  if (!connection.ok()) return Fail(epoch, connection.status());
-  Attach(epoch, *std::move(connection));
+void GrpcRendezvous::Core::Dial(uint64_t epoch, int tries) {
+  const auto resolve = [this](const std::string& host) { return Resolve(host); };
+  absl::StatusOr<MasterFinder::Found> found = finder_->Find(resolve, tries, cancel_fd_.get());
+  if (!found.ok()) return Fail(epoch, found.status());
+  Attach(epoch, *std::move(found));
 }
 
-absl::StatusOr<std::vector<std::string>> GrpcRendezvous::Core::Resolve() {
+absl::StatusOr<std::vector<std::string>> GrpcRendezvous::Core::Resolve(const std::string& host) {
   {
     MutexLock lock(&mutex_);
     if (abandoned_) return absl::CancelledError("abandoned");
     resolving_ = true;
   }
-  absl::StatusOr<std::vector<std::string>> resolved = ResolveHost(options_.endpoint.host);
+  absl::StatusOr<std::vector<std::string>> resolved = ResolveHost(host);
   MutexLock lock(&mutex_);
   resolving_ = false;
   if (abandoned_) return absl::CancelledError("abandoned");
   return resolved;
 }
 
-absl::StatusOr<Connection> GrpcRendezvous::Core::HostOrConnect(
-    const std::vector<std::string>& resolved) {
-  bool hosts = false;
-  {
-    MutexLock lock(&mutex_);
-    hosts = hosted_.server != nullptr;
-  }
-  if (!hosts) {
-    absl::StatusOr<HostedMaster> hosted = TryHost(clock_, options_, resolved);
-    if (!hosted.ok()) return hosted.status();
-    MutexLock lock(&mutex_);
-    hosted_ = *std::move(hosted);
-  }
-  std::vector<std::string> addresses = resolved;
-  int port = options_.endpoint.port;
-  {
-    MutexLock lock(&mutex_);
-    if (hosted_.server != nullptr) {
-      addresses = {hosted_.dial_address};
-      port = hosted_.server->port();
-    }
-  }
-  return Connect(addresses, port, options_.connect_timeout, cancel_fd_.get());
-}
-
-void GrpcRendezvous::Core::Attach(uint64_t epoch, Connection connection) {
-  const std::string address = connection.address;
-  std::vector<std::string> own_addresses = OwnAddresses(connection.own_address);
+void GrpcRendezvous::Core::Attach(uint64_t epoch, MasterFinder::Found found) {
+  const std::string address = found.connection.address;
+  std::vector<std::string> own_addresses = OwnAddresses(found.connection.own_address);
   AttendCall::Listener listener{
       .on_message =
           [self = shared_from_this(), epoch](MasterMessage message) {
@@ -310,9 +295,13 @@ void GrpcRendezvous::Core::Attach(uint64_t epoch, Connection connection) {
   MutexLock lock(&mutex_);
   if (epoch != epoch_ || abandoned_) return;
   ++live_calls_;
-  call_ =
-      AttendCall::Start(std::move(connection.fd), ToString(options_.endpoint), std::move(listener));
+  call_ = AttendCall::Start(std::move(found.connection.fd), ToString(found.endpoint),
+                            std::move(listener));
   stream_ = Stream::kOpen;
+  heard_ = false;
+  tries_left_ -= found.passed_over + 1;
+  AddFailureLocked(found.failures);
+  endpoint_ = std::move(found.endpoint);
   own_addresses_ = std::move(own_addresses);
   for (AgentMessage& message : std::exchange(outbox_, {})) SendLocked(std::move(message));
 }
@@ -322,6 +311,8 @@ bool GrpcRendezvous::Core::OnMessage(uint64_t epoch, MasterMessage message) {
   {
     MutexLock lock(&mutex_);
     if (epoch != epoch_ || finishing_) return true;
+    heard_ = true;
+    unheard_.clear();
     PushLocked(std::move(message));
     former = std::move(former_call_);
   }
@@ -335,18 +326,36 @@ void GrpcRendezvous::Core::OnEnd(uint64_t epoch, const std::string& address,
   --live_calls_;
   changed_.SignalAll();
   if (epoch != epoch_) return;
-  EndLocked(
-      {.unreachable = !heard, .detail = StreamEndText(options_.endpoint, address, status, heard)});
+  const std::string detail = StreamEndText(endpoint_, address, status, heard);
+  if (heard) return EndLocked({.unreachable = false, .detail = detail});
+  AddFailureLocked(detail);
+  passes_over_ = true;
+  if (tries_left_ > 0 && !finishing_) return RedialLocked();
+  EndLocked({.unreachable = true, .detail = failures_});
+}
+
+void GrpcRendezvous::Core::AddFailureLocked(const std::string& text) {
+  if (!failures_.empty() && !text.empty()) failures_ += "; ";
+  failures_ += text;
+}
+
+void GrpcRendezvous::Core::RedialLocked() {
+  stream_ = Stream::kDialling;
+  call_.reset();
+  outbox_ = std::exchange(unheard_, {});
+  dialled_epoch_ = 0;
+  changed_.SignalAll();
 }
 
 void GrpcRendezvous::Core::Fail(uint64_t epoch, const absl::Status& status) {
   MutexLock lock(&mutex_);
   if (epoch != epoch_ || abandoned_) return;
-  EndLocked({.unreachable = true, .detail = DialFailureText(options_.endpoint, status)});
+  AddFailureLocked(std::string(status.message()));
+  EndLocked({.unreachable = true, .detail = failures_});
 }
 
-GrpcRendezvous::GrpcRendezvous(Clock* clock, ClusterOptions options)
-    : core_(std::make_shared<Core>(clock, std::move(options))) {
+GrpcRendezvous::GrpcRendezvous(Clock* clock, const ClusterOptions& options)
+    : core_(std::make_shared<Core>(clock, options)) {
   core_->Start();
 }
 
@@ -360,7 +369,7 @@ std::optional<ClientEvent> GrpcRendezvous::Receive() { return core_->Receive(); 
 
 std::unique_ptr<RendezvousClient> MakeClusterRendezvous(ClusterOptions options) {
   static auto* const kClock = new RealClock;
-  return std::make_unique<GrpcRendezvous>(kClock, std::move(options));
+  return std::make_unique<GrpcRendezvous>(kClock, options);
 }
 
 }  // namespace muster

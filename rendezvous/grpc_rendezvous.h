@@ -15,7 +15,7 @@ namespace muster {
 class GrpcRendezvous final : public RendezvousClient {
  public:
   // `clock` drives the hosted master and outlives the client.
-  GrpcRendezvous(Clock* clock, ClusterOptions options);
+  GrpcRendezvous(Clock* clock, const ClusterOptions& options);
   ~GrpcRendezvous() override;
 
   void Open() override;

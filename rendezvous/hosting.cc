@@ -6,14 +6,19 @@
 #include "base/local_addresses.h"
 
 namespace muster {
-namespace {
 
 const std::vector<std::string>& AllAddresses() {
   static const auto* const kAll = new std::vector<std::string>{"::", "0.0.0.0"};
   return *kAll;
 }
 
-}  // namespace
+MasterServer::Options HostedServer(const ClusterOptions& options, const HostPort& address) {
+  MasterServer::Options server;
+  server.address = address;
+  server.loop.registry.seed = options.seed;
+  server.loop.on_decision = options.on_decision;
+  return server;
+}
 
 std::vector<std::string> HostingAddresses(const ClusterOptions& options,
                                           const std::vector<std::string>& resolved) {
@@ -21,8 +26,8 @@ std::vector<std::string> HostingAddresses(const ClusterOptions& options,
   std::vector<std::string> own;
   std::copy_if(resolved.begin(), resolved.end(), std::back_inserter(own), IsLocalAddress);
   if (own.empty()) return options.is_host == true ? AllAddresses() : own;
-  const bool is_name =
-      !IsAddressLiteral(options.endpoint.host) && !IsLoopbackHost(options.endpoint.host);
+  const std::string& host = options.endpoints.front().host;
+  const bool is_name = !IsAddressLiteral(host) && !IsLoopbackHost(host);
   if (is_name && std::all_of(own.begin(), own.end(), IsLoopbackHost)) return AllAddresses();
   return own;
 }
@@ -31,12 +36,8 @@ absl::StatusOr<HostedMaster> TryHost(Clock* clock, const ClusterOptions& options
                                      const std::vector<std::string>& resolved) {
   absl::Status last;
   for (const std::string& address : HostingAddresses(options, resolved)) {
-    MasterServer::Options server_options;
-    server_options.address = {address, options.endpoint.port};
-    server_options.loop.registry.seed = options.seed;
-    server_options.loop.on_decision = options.on_decision;
-    absl::StatusOr<std::unique_ptr<MasterServer>> server =
-        MasterServer::Start(clock, std::move(server_options));
+    absl::StatusOr<std::unique_ptr<MasterServer>> server = MasterServer::Start(
+        clock, HostedServer(options, {address, options.endpoints.front().port}));
     if (server.ok()) {
       if (options.on_hosting) options.on_hosting(ToString({address, (*server)->port()}));
       std::string dial = address == "::" ? "::1" : address == "0.0.0.0" ? "127.0.0.1" : address;

@@ -20,6 +20,7 @@ namespace muster {
 //   other nodes see
 //     another address behind it (Debian's 127.0.1.1), and for a host by decree whose endpoint is an
 //     address of nobody here.
+// The port is that of the first endpoint.
 std::vector<std::string> HostingAddresses(const ClusterOptions& options,
                                           const std::vector<std::string>& resolved);
 
@@ -27,6 +28,12 @@ struct HostedMaster {
   std::unique_ptr<MasterServer> server;  // null: this node does not host; dial the endpoint
   std::string dial_address;              // where the server is reached from this host
 };
+
+// "::", and "0.0.0.0" for a host without IPv6.
+const std::vector<std::string>& AllAddresses();
+
+// A master of this node's on that address.
+MasterServer::Options HostedServer(const ClusterOptions& options, const HostPort& address);
 
 // Tries to host the master. An error is one that dialling cannot mend (see MasterServer::Start).
 absl::StatusOr<HostedMaster> TryHost(Clock* clock, const ClusterOptions& options,

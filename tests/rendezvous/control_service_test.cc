@@ -33,7 +33,7 @@ class ControlServiceTest : public testing::Test {
   std::unique_ptr<TestAgent> Attend(const std::string& job_id, const std::string& node_id,
                                     int nodes) {
     ClusterOptions options;
-    options.endpoint = endpoint_;
+    options.endpoints = {endpoint_};
     options.is_host = false;
     auto agent = std::make_unique<TestAgent>(MakeClusterRendezvous(options));
     agent->Attend(HelloOf(job_id, node_id, nodes));

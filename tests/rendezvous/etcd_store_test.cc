@@ -45,6 +45,13 @@ class EtcdStoreTest : public testing::Test {
     ASSERT_TRUE(client_->TxnAndWait(request).ok());
   }
 
+  int64_t CountParts() {
+    etcd::RangeRequest request;
+    request.set_key(std::string(kPrefix) + "/parts/");
+    request.set_range_end(AfterPrefix(request.key()));
+    return client_->RangeAndWait(request)->count();
+  }
+
   const std::string key_ = std::string(kPrefix) + "/leader";
   TestEtcd etcd_{1};
   std::unique_ptr<EtcdClient> client_;
@@ -116,11 +123,35 @@ TEST_F(EtcdStoreTest, MoreKeysThanOneTransactionHoldsAreWrittenInSeveral) {
   EXPECT_EQ(next.Load()->size(), 250u);
 }
 
-TEST_F(EtcdStoreTest, AValueThatEtcdCannotTakeIsSaidToBeTooLarge) {
+TEST_F(EtcdStoreTest, AValueThatIsTooLargeForEtcdIsKeptInPartsAndChangesInOneGo) {
+  const std::string first(size_t{2} << 20, 'x');
+  const std::string second = std::string(size_t{3} << 20, 'y') + "end";
   EtcdStore store = Store(Lead("a:1"));
   ASSERT_TRUE(store.Load().ok());
-  const absl::Status status = store.Write({{"jobs/a", std::string(size_t{2} << 20, 'x')}});
-  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  ASSERT_TRUE(store.Write({{"jobs/a", first}, {"jobs/ab", "small"}}).ok());
+  ASSERT_TRUE(store.Write({{"jobs/a", second}}).ok());
+  EXPECT_EQ(CountParts(), 4);
+
+  EtcdStore next = Store(Lead("b:1"));
+  EXPECT_THAT(*next.Load(),
+              ElementsAre(StoredValue{"jobs/a", second}, StoredValue{"jobs/ab", "small"}));
+  // Of a deposed master not even a part is written.
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.Write({{"jobs/a", first}})));
+  EXPECT_EQ(CountParts(), 4);
+
+  ASSERT_TRUE(next.Write({{"jobs/a", "small"}}).ok());
+  EXPECT_EQ(CountParts(), 0);
+  ASSERT_TRUE(next.Write({{"jobs/a", first}}).ok());
+  ASSERT_TRUE(next.Write({{"jobs/a", std::nullopt}}).ok());
+  EXPECT_EQ(CountParts(), 0);
+}
+
+TEST_F(EtcdStoreTest, AValueThatIsNoneOfOursIsNeverTakenForAState) {
+  for (const std::string value : {"", "x", "c", "c 1", "c00 1", "c1 x"}) {
+    PutByHand(std::string(kPrefix) + "/state/jobs/a", value);
+    const auto loaded = Store(Lead("a:1")).Load();
+    EXPECT_TRUE(absl::IsDataLoss(loaded.status())) << value << ": " << loaded.status();
+  }
 }
 
 TEST_F(EtcdStoreTest, JobsWhoseNamesBeginAlikeDoNotMix) {

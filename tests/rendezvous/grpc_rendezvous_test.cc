@@ -23,10 +23,16 @@ class GrpcRendezvousTest : public testing::Test {
  protected:
   TestAgent Agent(std::optional<bool> is_host = std::nullopt, std::string host = "127.0.0.1") {
     ClusterOptions options;
-    options.endpoint = {std::move(host), port_.number()};
+    options.endpoints = {{std::move(host), port_.number()}};
     options.is_host = is_host;
     options.on_hosting = [this](const std::string& address) { ++hosted_; };
     return TestAgent(std::make_unique<GrpcRendezvous>(&clock_, std::move(options)));
+  }
+
+  ClusterOptions Where() const {
+    ClusterOptions options;
+    options.endpoints = {{"127.0.0.1", port_.number()}};
+    return options;
   }
 
   std::string Endpoint() const { return "127.0.0.1:" + std::to_string(port_.number()); }
@@ -172,12 +178,12 @@ TEST_F(GrpcRendezvousTest, ALastWillIsTakenNoteOf) {
   host.Attend(HelloOf("job", "a", 2));
   host.Await<Wait>();
   const LastWill will{"job", "a", 5, 1};
-  EXPECT_TRUE(SendLastWill({"127.0.0.1", port_.number()}, will, 20s).ok());
+  EXPECT_TRUE(SendLastWill(Where(), will, 20s).ok());
 }
 
 TEST_F(GrpcRendezvousTest, ALastWillWithoutAMasterFailsInOneLine) {
   const LastWill will{"job", "a", 5, 1};
-  const absl::Status status = SendLastWill({"127.0.0.1", port_.number()}, will, 20s);
+  const absl::Status status = SendLastWill(Where(), will, 20s);
   EXPECT_EQ(status.message(), Endpoint() + ": connection refused");
 }
 

@@ -12,7 +12,7 @@ using Addresses = std::vector<std::string>;
 
 ClusterOptions Options(const std::string& host, std::optional<bool> is_host = std::nullopt) {
   ClusterOptions options;
-  options.endpoint = {host, 29400};
+  options.endpoints = {{host, 29400}};
   options.is_host = is_host;
   return options;
 }
@@ -45,7 +45,7 @@ TEST(HostingTest, IsHostDecides) {
 TEST(HostingTest, HostsOnceAndLeavesTheSecondToDial) {
   RealClock clock;
   ClusterOptions options = Options("127.0.0.1");
-  options.endpoint.port = 0;
+  options.endpoints[0].port = 0;
   std::string heard;
   options.on_hosting = [&heard](const std::string& address) { heard = address; };
   const absl::StatusOr<HostedMaster> first = TryHost(&clock, options, {"127.0.0.1"});
@@ -54,7 +54,7 @@ TEST(HostingTest, HostsOnceAndLeavesTheSecondToDial) {
   EXPECT_EQ(first->dial_address, "127.0.0.1");
   EXPECT_EQ(heard, "127.0.0.1:" + std::to_string(first->server->port()));
 
-  options.endpoint.port = first->server->port();
+  options.endpoints[0].port = first->server->port();
   const absl::StatusOr<HostedMaster> second = TryHost(&clock, options, {"127.0.0.1"});
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(second->server, nullptr);

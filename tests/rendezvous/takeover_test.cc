@@ -31,7 +31,7 @@ HostProcess& Host() {
 
 std::unique_ptr<RendezvousClient> Client(std::atomic<int>* hosted) {
   ClusterOptions options;
-  options.endpoint = {"127.0.0.1", Host().port->number()};
+  options.endpoints = {{"127.0.0.1", Host().port->number()}};
   options.on_hosting = [hosted](const std::string&) { ++*hosted; };
   return MakeClusterRendezvous(options);
 }

@@ -1,0 +1,180 @@
+#include "rendezvous/elected_master.h"
+
+#include <absl/strings/str_cat.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <utility>
+
+namespace muster {
+namespace {
+
+constexpr size_t kOrdersMax = 256;
+
+// `callback` as one that works only the first time.
+std::function<void()> Once(std::function<void()> callback) {
+  auto called = std::make_shared<std::atomic<bool>>(false);
+  return [called, callback = std::move(callback)] {
+    if (!called->exchange(true)) callback();
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ElectedMaster>> ElectedMaster::Start(Clock* clock, Options options) {
+  absl::StatusOr<std::unique_ptr<EtcdClient>> client = EtcdClient::Make(options.election.etcd);
+  if (!client.ok()) return client.status();
+  absl::StatusOr<std::unique_ptr<StandbyServer>> standby;
+  if (options.stand_by) standby = options.stand_by();
+  if (options.stand_by && !standby.ok()) return standby.status();
+  return std::unique_ptr<ElectedMaster>(new ElectedMaster(
+      clock, std::move(options), *std::move(client), standby.ok() ? *std::move(standby) : nullptr));
+}
+
+ElectedMaster::ElectedMaster(Clock* clock, Options options, std::unique_ptr<EtcdClient> client,
+                             std::unique_ptr<StandbyServer> standby)
+    : clock_(clock),
+      options_(std::move(options)),
+      orders_(clock, kOrdersMax),
+      client_(std::move(client)),
+      standby_(std::move(standby)) {
+  Leadership::Listener listener{
+      .on_elected = [this](const LeaderClaim& claim) { orders_.Push(Elected{claim}); },
+      .on_lost =
+          [this](const std::string& why) {
+            Interrupt();
+            orders_.Push(Lost{why});
+          },
+      .on_leader =
+          [this](const std::string& address, const std::string& problem) {
+            orders_.Push(LeaderAt{address, problem});
+          }};
+  const EtcdElectionOptions& election = options_.election;
+  election_ = std::make_unique<EtcdElection>(
+      clock_, client_.get(),
+      EtcdElection::Options{
+          .prefix = election.prefix, .lease = election.lease, .seed = options_.seed},
+      std::move(listener));
+  thread_ = std::thread([this] { Run(); });
+  pthread_setname_np(thread_.native_handle(), "elected");
+}
+
+ElectedMaster::~ElectedMaster() {
+  {
+    MutexLock lock(&mutex_);
+    ending_ = true;
+  }
+  orders_.Close();
+  Interrupt();
+  thread_.join();
+  election_->Resign();
+}
+
+void ElectedMaster::TellWhenIdle(std::function<void()> callback) {
+  orders_.Push(WhenIdle{std::move(callback)});
+}
+
+void ElectedMaster::Ping(std::function<void()> callback) {
+  orders_.Push(Pinged{std::move(callback)});
+}
+
+void ElectedMaster::Run() {
+  while (!orders_.closed()) {
+    std::optional<Order> order = orders_.Pop(kNever);
+    if (order.has_value()) std::visit([this](const auto& kind) { Obey(kind); }, *order);
+  }
+  EndTerm();
+}
+
+void ElectedMaster::Obey(const Elected& order) {
+  const absl::Status served = Serve(order.claim);
+  if (served.ok()) return;
+  News(absl::StrCat("elected, but cannot serve: ", served.message()));
+  election_->StepDown(std::string(served.message()));
+}
+
+void ElectedMaster::Obey(const Lost& order) {
+  News(absl::StrCat("does not lead any more: ", order.why));
+  EndTerm();
+  StandBy();
+  if (options_.on_leader) options_.on_leader("", "");
+}
+
+void ElectedMaster::Obey(const LeaderAt& order) {
+  if (!order.problem.empty()) News(order.problem);
+  if (!order.address.empty()) News(absl::StrCat("the master is at ", order.address));
+  if (standby_ != nullptr) standby_->SetLeader(order.address);
+  if (options_.on_leader) options_.on_leader(order.address, order.problem);
+}
+
+void ElectedMaster::Obey(const WhenIdle& order) {
+  if (term_.served.server == nullptr) return order.callback();
+  idle_callbacks_.push_back(Once(order.callback));
+  term_.served.server->TellWhenIdle(idle_callbacks_.back());
+}
+
+void ElectedMaster::Obey(const Pinged& order) {
+  if (term_.served.server == nullptr) return order.callback();
+  term_.served.server->Ping(order.callback);
+}
+
+absl::Status ElectedMaster::Serve(const LeaderClaim& claim) {
+  EndTerm();
+  if (absl::Status status = OpenStore(claim); !status.ok()) return status;
+  standby_.reset();  // it has the port
+  absl::StatusOr<Served> served = options_.start(
+      term_.store.get(), [this](const std::string& why) { election_->StepDown(why); });
+  if (!served.ok()) return served.status();
+  term_.served = *std::move(served);
+  const std::string address = options_.address_of(term_.served.server->port());
+  News(absl::StrCat("leads and serves at ", address));
+  election_->Serving(address);
+  if (options_.on_leader) options_.on_leader(address, "");
+  return absl::OkStatus();
+}
+
+absl::Status ElectedMaster::OpenStore(const LeaderClaim& claim) {
+  auto client = EtcdClient::Make(options_.election.etcd);
+  if (!client.ok()) return client.status();
+  term_.client = *std::move(client);
+  term_.store = std::make_unique<EtcdStore>(term_.client.get(), options_.election.prefix, claim);
+  MutexLock lock(&mutex_);
+  if (ending_) return absl::CancelledError("this process ends");
+  interruptible_ = term_.client.get();
+  return absl::OkStatus();
+}
+
+void ElectedMaster::EndTerm() {
+  Interrupt();
+  {
+    MutexLock lock(&mutex_);
+    interruptible_ = nullptr;
+  }
+  term_.served.attached.reset();
+  term_.served.server.reset();
+  term_.store.reset();
+  term_.client.reset();
+  for (const auto& callback : std::exchange(idle_callbacks_, {})) callback();
+}
+
+// What waits for etcd in this term waits no longer.
+void ElectedMaster::Interrupt() {
+  MutexLock lock(&mutex_);
+  if (interruptible_ != nullptr) interruptible_->Cancel();
+}
+
+void ElectedMaster::StandBy() {
+  if (!options_.stand_by || standby_ != nullptr) return;
+  auto standby = options_.stand_by();
+  if (standby.ok()) {
+    standby_ = *std::move(standby);
+  } else {
+    News(std::string(standby.status().message()));
+  }
+}
+
+void ElectedMaster::News(const std::string& line) {
+  if (options_.on_news) options_.on_news(line);
+}
+
+}  // namespace muster

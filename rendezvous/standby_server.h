@@ -1,0 +1,39 @@
+#ifndef MUSTER_RENDEZVOUS_STANDBY_SERVER_H_
+#define MUSTER_RENDEZVOUS_STANDBY_SERVER_H_
+
+#include <absl/status/statusor.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include <memory>
+#include <string>
+
+#include "base/host_port.h"
+
+namespace muster {
+
+// What listens in place of a master that does not lead: answers every call with UNAVAILABLE and
+// where the master is, so that the caller tries its next endpoint. Thread-safe.
+class StandbyServer {
+ public:
+  // Listens when it returns, on an address as of MasterServer. Unavailable when that cannot be.
+  static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(
+      const HostPort& address, const std::shared_ptr<grpc::ServerCredentials>& credentials);
+  ~StandbyServer();
+
+  int port() const;
+
+  // `address`: where the master is; empty: nobody is known to lead.
+  void SetLeader(const std::string& address);
+
+ private:
+  class Service;
+  StandbyServer();
+
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_STANDBY_SERVER_H_
