@@ -54,6 +54,11 @@ using RoundEvent =
 
 // ── Effects, to be performed in order ──────────────────────────────────────────────────────────
 
+// What a master must remember of the job (RoundMachine::Record()) has changed. It comes first:
+// where masters have a store, the effects after it wait until the record is there to stay. Once per
+// step at most, and never for a heartbeat.
+struct Persist {};
+
 // What is sent to a stream that has ended meanwhile is dropped: the machine hears of the end and
 // acts on that.
 struct SendTo {
@@ -72,7 +77,7 @@ struct Decided {
   Reason reason;
 };
 
-using RoundEffect = std::variant<SendTo, CloseStreamTo, Decided>;
+using RoundEffect = std::variant<Persist, SendTo, CloseStreamTo, Decided>;
 using RoundEffects = std::vector<RoundEffect>;
 
 }  // namespace muster

@@ -22,8 +22,14 @@ class FormationGate {
  public:
   explicit FormationGate(uint64_t seed) : backoff_(seed) {}
 
+  // As it was before its master started again: quick_failures() and last_size().
+  void Restore(int quick_failures, int last_size) {
+    backoff_.Restore(quick_failures);
+    last_size_ = last_size;
+  }
   // A generation of `size` nodes has ended; the next one is being formed.
   void Ended(int size) { last_size_ = size; }
+  int last_size() const { return last_size_; }
   // A failure was charged: the next generation may have to wait.
   void AfterFailure(bool is_quick, Time now);
   // The generation that ended had got going: it ends the row of quick failures.

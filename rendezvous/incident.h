@@ -11,6 +11,7 @@ namespace muster {
 struct Failure {
   std::string node_id;
   WorkerFailed what;
+  bool operator==(const Failure&) const = default;
 
   // It died before it got going: under 10 s of uptime and no READY=1.
   bool is_quick() const;
@@ -27,11 +28,14 @@ class Incident {
   // The generation ended on purpose, to take a newcomer in.
   void Planned() { planned_ = true; }
 
+  bool planned() const { return planned_; }
   bool member_gone() const { return member_gone_; }
   // The restart counts against max_restarts: a worker failed and the membership had no part in it.
   bool charges() const { return root_cause_.has_value() && !member_gone_ && !planned_; }
   // The first failure that the master heard of.
   const std::optional<Failure>& root_cause() const { return root_cause_; }
+
+  bool operator==(const Incident&) const = default;
 
  private:
   std::optional<Failure> root_cause_;

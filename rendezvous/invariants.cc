@@ -109,7 +109,7 @@ bool Accounts(const RoundEvent& event, const Seat& seat) {
   }
   const auto* hello = std::get_if<Hello>(&arrived->message);
   return hello != nullptr && !IsAlive(hello->running.phase) &&
-         hello->incarnation == (seat.node_id.empty() ? hello->incarnation : seat.incarnation);
+         hello->incarnation == (seat.incarnation == 0 ? hello->incarnation : seat.incarnation);
 }
 
 // New places only where nothing of the old ones is left.
@@ -138,6 +138,7 @@ std::string CheckEffects(const RoundSnapshot& before, const RoundMachine& machin
                          const RoundEvent& event, const RoundEffects& effects) {
   std::set<StreamId> known;
   std::set<StreamId> closed;
+  std::set<StreamId> to_stop;  // an assignment that the same step takes back
   for (const auto& [stream, id] : before.streams) known.insert(stream);
   for (const auto& [id, node] : machine.nodes()) known.insert(node.stream);
   if (const auto* message = std::get_if<MessageArrived>(&event)) known.insert(message->stream);
@@ -157,13 +158,16 @@ std::string CheckEffects(const RoundSnapshot& before, const RoundMachine& machin
     if (send == nullptr) continue;
     if (known.count(send->stream) == 0) return "sends to a stream that is gone";
     if (closed.count(send->stream) != 0) return "sends to a stream that it closed";
+    const auto* stop = std::get_if<StopWorkers>(&send->message);
+    if (stop != nullptr && stop->generation == machine.generation()) to_stop.erase(send->stream);
     const auto* place = std::get_if<Assignment>(&send->message);
     if (place == nullptr) continue;
-    if (place->generation != machine.generation() || machine.phase() != RoundPhase::kRunning) {
-      if (machine.phase() != RoundPhase::kRecovering) return "assigns what is not current";
-    }
+    const bool is_under_way =
+        machine.phase() == RoundPhase::kRunning || machine.phase() == RoundPhase::kRecovering;
+    if (place->generation != machine.generation()) return "assigns what is not current";
+    if (!is_under_way) to_stop.insert(send->stream);
   }
-  return "";
+  return to_stop.empty() ? "" : "assigns what is not current";
 }
 
 std::string CheckDeadline(const RoundMachine& machine, Time now, const RoundEvent& event) {

@@ -9,6 +9,22 @@
 
 namespace muster {
 
+void JobRegistry::Restore(Time now, const std::vector<JobRecord>& records) {
+  for (const JobRecord& record : records) {
+    const Serial serial = ++last_serial_;
+    RoundMachine machine(record, options_.seed + serial, now);
+    JobJournal journal{IncidentRecorder(machine, {})};
+    jobs_.emplace(serial, Job{std::move(machine), std::move(journal)});
+    const RoundMachine* newest = Find(record.job_id);
+    if (newest == nullptr || newest->instance() < record.instance) newest_[record.job_id] = serial;
+  }
+}
+
+std::optional<JobRecord> JobRegistry::Record(Serial serial) const {
+  const auto found = jobs_.find(serial);
+  return found == jobs_.end() ? std::nullopt : found->second.machine.Record();
+}
+
 JobRegistry::Serial JobRegistry::OpenInstance(const Hello& hello) {
   const RoundMachine* before = Find(hello.job_id);
   uint64_t number = (before == nullptr ? forgotten_instance_ : before->instance()) + 1;
@@ -34,22 +50,21 @@ JobRegistry::Serial JobRegistry::SerialFor(const Hello& hello) {
   return machine.verdict().has_value() ? OpenInstance(hello) : newest->second;
 }
 
-JobRegistry::Job* JobRegistry::Route(StreamId stream, const AgentMessage& message) {
+JobRegistry::Serial JobRegistry::Route(StreamId stream, const AgentMessage& message) {
   const auto bound = streams_.find(stream);
-  if (bound != streams_.end()) return &jobs_.at(bound->second);
+  if (bound != streams_.end()) return bound->second;
   if (const auto* hello = std::get_if<Hello>(&message)) {
-    const Serial serial = SerialFor(*hello);
-    streams_[stream] = serial;
-    return &jobs_.at(serial);
+    return streams_[stream] = SerialFor(*hello);
   }
   const auto* will = std::get_if<LastWill>(&message);
   const auto newest = will == nullptr ? newest_.end() : newest_.find(will->job_id);
-  return newest == newest_.end() ? nullptr : &jobs_.at(newest->second);
+  return newest == newest_.end() ? 0 : newest->second;
 }
 
-void JobRegistry::StepOne(Time now, const RoundEvent& event, Job* job,
+void JobRegistry::StepOne(Time now, const RoundEvent& event, Serial serial,
                           std::vector<JobEffects>* all) {
-  RoundMachine& machine = job->machine;
+  Job& job = jobs_.at(serial);
+  RoundMachine& machine = job.machine;
   RoundSnapshot before;
   if (options_.on_violation) before = RoundSnapshot::Of(machine);
   RoundEffects effects = machine.Step(now, event);
@@ -58,36 +73,37 @@ void JobRegistry::StepOne(Time now, const RoundEvent& event, Job* job,
     if (!violation.empty()) options_.on_violation("job " + machine.job_id() + ": " + violation);
   }
   const int64_t unix_ms = options_.wall_clock ? options_.wall_clock() : 0;
-  std::vector<IncidentRecord> news = job->journal.Observe(now, unix_ms, machine, event, effects);
+  std::vector<IncidentRecord> news = job.journal.Observe(now, unix_ms, machine, event, effects);
   for (const RoundEffect& effect : effects) {
     if (const auto* close = std::get_if<CloseStreamTo>(&effect)) streams_.erase(close->stream);
   }
-  all->push_back({machine.job_id(), machine.instance(), std::move(effects), std::move(news)});
+  all->push_back(
+      {serial, machine.job_id(), machine.instance(), std::move(effects), std::move(news)});
 }
 
 std::vector<JobEffects> JobRegistry::Step(Time now, const RoundEvent& event) {
   std::vector<JobEffects> all;
   if (const auto* arrived = std::get_if<MessageArrived>(&event)) {
-    Job* job = Route(arrived->stream, arrived->message);
-    if (job == nullptr) {
-      all.push_back({"", 0, {CloseStreamTo{arrived->stream}}});
+    const Serial serial = Route(arrived->stream, arrived->message);
+    if (serial == 0) {
+      all.push_back({0, "", 0, {CloseStreamTo{arrived->stream}}});
     } else {
-      StepOne(now, event, job, &all);
+      StepOne(now, event, serial, &all);
     }
   } else if (const auto* broken = std::get_if<StreamBroken>(&event)) {
     const auto bound = streams_.find(broken->stream);
     if (bound == streams_.end()) return all;
-    Job* job = &jobs_.at(bound->second);
+    const Serial serial = bound->second;
     streams_.erase(bound);
-    StepOne(now, event, job, &all);
+    StepOne(now, event, serial, &all);
   } else {
     const bool only_due = std::holds_alternative<DeadlinePassed>(event);
-    for (auto& [serial, job] : jobs_) {
+    for (const auto& [serial, job] : jobs_) {
       if (only_due && job.machine.NextDeadline() > now) continue;
-      StepOne(now, event, &job, &all);
+      StepOne(now, event, serial, &all);
     }
   }
-  ForgetEnded();
+  ForgetEnded(&all);
   return all;
 }
 
@@ -95,7 +111,7 @@ std::vector<JobEffects> JobRegistry::StepJob(Time now, const std::string& job_id
                                              const RoundEvent& event) {
   std::vector<JobEffects> all;
   const auto newest = newest_.find(job_id);
-  if (newest != newest_.end()) StepOne(now, event, &jobs_.at(newest->second), &all);
+  if (newest != newest_.end()) StepOne(now, event, newest->second, &all);
   return all;
 }
 
@@ -135,7 +151,7 @@ std::vector<std::string> JobRegistry::job_ids() const {
   return ids;
 }
 
-void JobRegistry::ForgetEnded() {
+void JobRegistry::ForgetEnded(std::vector<JobEffects>* all) {
   if (jobs_.size() <= kEndedMax) return;
   size_t ended = std::count_if(jobs_.begin(), jobs_.end(),
                                [](const auto& entry) { return entry.second.machine.finished(); });
@@ -150,6 +166,7 @@ void JobRegistry::ForgetEnded() {
     forgotten_instance_ = std::max(forgotten_instance_, machine.instance());
     const auto newest = newest_.find(machine.job_id());
     if (newest != newest_.end() && newest->second == it->first) newest_.erase(newest);
+    all->push_back({it->first, machine.job_id(), machine.instance(), {Persist{}}});
     it = jobs_.erase(it);
     --ended;
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +19,12 @@ namespace muster {
 
 // What one job's machine wants done, in order.
 struct JobEffects {
+  uint64_t serial = 0;  // JobRegistry::Serial; 0: of no job
   std::string job_id;
   uint64_t instance = 0;
   RoundEffects effects;
   std::vector<IncidentRecord> incidents = {};  // that have begun or ended with this step
+  std::function<void()> afterwards = {};       // to be called when all this is done
 };
 
 // What is known of one job.
@@ -40,6 +43,7 @@ struct JobReport {
 class JobRegistry {
  public:
   static constexpr size_t kEndedMax = 256;
+  using Serial = uint64_t;  // of an instance in this registry, across all jobs; from 1
 
   struct Options {
     uint64_t seed = 0;  // of the machines' jitter
@@ -52,10 +56,18 @@ class JobRegistry {
 
   explicit JobRegistry(Options options) : options_(std::move(options)) {}
 
+  // Before the first step: goes on with the jobs that another registry's Record()s tell of. Their
+  // serials count from 1 in this order.
+  void Restore(Time now, const std::vector<JobRecord>& records);
+
+  // What to remember of the job; nothing when it has no record or has been forgotten.
+  std::optional<JobRecord> Record(Serial serial) const;
+
   // One entry for each job that was stepped, even without effects.
   // MessageArrived and StreamBroken go to the stream's job; DeadlinePassed to the jobs whose
   // deadline has come; WokeUp and StopRequested to all. The first message of a stream must be a
-  // Hello or a LastWill, else the effect is to close it.
+  // Hello or a LastWill, else the effect is to close it. A job that is forgotten has the effect
+  // Persist: there is no record of it any more.
   std::vector<JobEffects> Step(Time now, const RoundEvent& event);
 
   // An event for the newest instance of one job. Nothing when there is no such job.
@@ -75,17 +87,16 @@ class JobRegistry {
   std::vector<std::string> job_ids() const;
 
  private:
-  using Serial = uint64_t;  // of an instance in this registry, across all jobs
   struct Job {
     RoundMachine machine;
     JobJournal journal;
   };
 
-  Job* Route(StreamId stream, const AgentMessage& message);
+  Serial Route(StreamId stream, const AgentMessage& message);
   Serial SerialFor(const Hello& hello);
   Serial OpenInstance(const Hello& hello);
-  void StepOne(Time now, const RoundEvent& event, Job* job, std::vector<JobEffects>* all);
-  void ForgetEnded();
+  void StepOne(Time now, const RoundEvent& event, Serial serial, std::vector<JobEffects>* all);
+  void ForgetEnded(std::vector<JobEffects>* all);
 
   Options options_;
   Serial last_serial_ = 0;

@@ -63,11 +63,24 @@ MasterLoop::MasterLoop(Clock* clock, AgentStreams* streams, Options options)
       options_(std::move(options)),
       queue_(clock, kQueueMax),
       registry_(Completed(options_.registry)),
+      keeper_(&registry_, WriteFunction()),
+      writer_(MakeWriter()),
       thread_([this] { Run(); }) {
   pthread_setname_np(thread_.native_handle(), "master");
 }
 
 MasterLoop::~MasterLoop() { Stop(); }
+
+RecordKeeper::Write MasterLoop::WriteFunction() {
+  if (options_.store == nullptr) return nullptr;
+  return [this](std::vector<RecordChange> changes) { writer_->Write(std::move(changes)); };
+}
+
+std::unique_ptr<StoreWriter> MasterLoop::MakeWriter() {
+  if (options_.store == nullptr) return nullptr;
+  return std::make_unique<StoreWriter>(
+      options_.store, [this](absl::Status status) { Post(StoreAnswered{std::move(status)}); });
+}
 
 void MasterLoop::Post(LoopEvent event) { queue_.Push(std::move(event)); }
 
@@ -77,28 +90,32 @@ void MasterLoop::Stop() {
 }
 
 void MasterLoop::Run() {
+  registry_.Restore(clock_->Now(), options_.restored);
+  keeper_.Restored(options_.restored);
   Time judge_at = kNever;  // kNever: no deadline has come
   while (!queue_.closed()) {
-    const Time deadline = registry_.NextDeadline();
+    const Time deadline = is_deposed_ ? kNever : registry_.NextDeadline();
     const bool is_due = deadline <= clock_->Now();
     if (!is_due) judge_at = kNever;
     if (is_due && judge_at == kNever) judge_at = clock_->Now() + kHearFirst;
     const Time wake = is_due ? judge_at : deadline;
     const Time hear = broken_.empty() ? kNever : hear_until_;
-    std::optional<LoopEvent> event = queue_.Pop(std::min({wake, hear, watchers_.NextDeadline()}));
+    std::optional<LoopEvent> event =
+        queue_.Pop(std::min({wake, hear, watchers_.NextDeadline(), keeper_.NextDeadline()}));
     const Time now = clock_->Now();
     const bool is_late = wake != kNever && now - wake > kLate;
     if (is_late) {
       judge_at = kNever;
       hear_until_ = now + kHearAfterFreeze;
-      Perform(registry_.Step(now, WokeUp{now - wake}));
+      Do(now, registry_.Step(now, WokeUp{now - wake}));
     }
     if (event.has_value()) Handle(now, std::move(*event));
     if (now >= hear_until_) TellBroken(now);
     if (now >= judge_at) {
       judge_at = kNever;
-      Perform(registry_.Step(now, DeadlinePassed{}));
+      Do(now, registry_.Step(now, DeadlinePassed{}));
     }
+    if (now >= keeper_.NextDeadline()) Do(now, {});
     TellIdle();
     if (now >= watchers_.NextDeadline()) TellWatchers(now);
   }
@@ -108,15 +125,24 @@ void MasterLoop::Handle(Time now, LoopEvent event) {
   std::visit([&](auto& kind) { Handle(now, std::move(kind)); }, event);
 }
 
-void MasterLoop::Handle(Time now, const StreamOpened& event) { open_.insert(event.stream); }
+void MasterLoop::Handle(Time now, const StreamOpened& event) {
+  if (is_deposed_) return streams_->CloseAll();
+  open_.insert(event.stream);
+}
 
 void MasterLoop::Handle(Time now, MessageArrived event) {
   // Reading and the end of a stream are told by different threads: what comes after the end counts
   // for nothing.
   if (open_.count(event.stream) == 0) return;
   const StreamId stream = event.stream;
-  Perform(registry_.Step(now, RoundEvent(std::move(event))));
-  streams_->Resume(stream);
+  std::vector<JobEffects> all = registry_.Step(now, RoundEvent(std::move(event)));
+  const JobRegistry::Serial job = all.empty() ? 0 : all.front().serial;
+  Do(now, std::move(all));
+  if (keeper_.IsFull(job)) {
+    delayed_.push_back(stream);
+  } else {
+    streams_->Resume(stream);
+  }
 }
 
 void MasterLoop::Handle(Time now, const StreamBroken& event) {
@@ -125,7 +151,7 @@ void MasterLoop::Handle(Time now, const StreamBroken& event) {
 
 void MasterLoop::TellBroken(Time now) {
   for (const StreamBroken& event : std::exchange(broken_, {})) {
-    Perform(registry_.Step(now, event));
+    Do(now, registry_.Step(now, event));
   }
 }
 
@@ -136,13 +162,17 @@ void MasterLoop::Handle(Time now, TellWhenIdle event) {
 void MasterLoop::Handle(Time now, const JobCommand& event) {
   const RoundMachine* machine = registry_.Find(event.job_id);
   absl::Status status;
-  if (machine == nullptr) {
+  if (is_deposed_) {
+    status = absl::UnavailableError("another master has taken over");
+  } else if (machine == nullptr) {
     status = UnknownJob(event.job_id, registry_.job_ids());
   } else if (machine->verdict()) {
     status = absl::FailedPreconditionError("job " + event.job_id +
                                            " has ended already: " + Sentence(machine->reason()));
   } else {
-    Perform(registry_.StepJob(now, event.job_id, event.event));
+    std::vector<JobEffects> all = registry_.StepJob(now, event.job_id, event.event);
+    if (event.answer) all.back().afterwards = [answer = event.answer] { answer(absl::OkStatus()); };
+    return Do(now, std::move(all));
   }
   if (event.answer) event.answer(std::move(status));
 }
@@ -159,6 +189,35 @@ void MasterLoop::Handle(Time now, const WatchEnded& event) { watchers_.Remove(ev
 
 void MasterLoop::Handle(Time now, const Ping& event) { event.callback(); }
 
+void MasterLoop::Handle(Time now, const StoreAnswered& event) {
+  if (event.status != store_trouble_ && options_.on_store_trouble) {
+    options_.on_store_trouble(event.status);
+  }
+  store_trouble_ = event.status;
+  if (absl::IsFailedPrecondition(event.status)) return StepDown(event.status);
+  Perform(keeper_.Answered(now, event.status));
+  if (!event.status.ok()) return;
+  for (const StreamId stream : std::exchange(delayed_, {})) streams_->Resume(stream);
+}
+
+void MasterLoop::StepDown(const absl::Status& why) {
+  is_deposed_ = true;
+  open_.clear();
+  streams_->CloseAll();
+  if (options_.on_deposed) options_.on_deposed(why);
+}
+
+// What comes from a stream that is to be closed counts for nothing, though the close may have to
+// wait.
+void MasterLoop::Do(Time now, std::vector<JobEffects> all) {
+  for (const JobEffects& job : all) {
+    for (const RoundEffect& effect : job.effects) {
+      if (const auto* close = std::get_if<CloseStreamTo>(&effect)) open_.erase(close->stream);
+    }
+  }
+  Perform(keeper_.Pass(now, std::move(all)));
+}
+
 void MasterLoop::Perform(const std::vector<JobEffects>& all) {
   for (const JobEffects& job : all) {
     if (!IsHeartbeat(job.effects)) watchers_.Changed(job.job_id);
@@ -169,17 +228,17 @@ void MasterLoop::Perform(const std::vector<JobEffects>& all) {
       if (const auto* send = std::get_if<SendTo>(&effect)) {
         streams_->Send(send->stream, send->message);
       } else if (const auto* close = std::get_if<CloseStreamTo>(&effect)) {
-        open_.erase(close->stream);
         streams_->Close(close->stream);
       } else if (const auto* decided = std::get_if<Decided>(&effect)) {
         if (options_.on_decision) options_.on_decision(job.job_id, decided->reason);
       }
     }
+    if (job.afterwards) job.afterwards();
   }
 }
 
 void MasterLoop::TellIdle() {
-  if (idle_callbacks_.empty() || !open_.empty() || !registry_.idle()) return;
+  if (idle_callbacks_.empty() || !open_.empty() || !registry_.idle() || !keeper_.empty()) return;
   for (const auto& callback : std::exchange(idle_callbacks_, {})) callback();
 }
 

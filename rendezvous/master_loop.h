@@ -4,76 +4,27 @@
 #include <absl/status/status.h>
 
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/event_queue.h"
 #include "rendezvous/job_registry.h"
+#include "rendezvous/master_events.h"
+#include "rendezvous/record_keeper.h"
 #include "rendezvous/round_machine.h"
+#include "rendezvous/state_store.h"
 #include "rendezvous/status_watchers.h"
+#include "rendezvous/store_writer.h"
 
 namespace muster {
 
-// The agents' streams as the loop sees them. Called by the loop's thread; none may block. Unknown
-// streams are ignored.
-class AgentStreams {
- public:
-  virtual ~AgentStreams() = default;
-  virtual void Send(StreamId stream, const MasterMessage& message) = 0;
-  // Ends the stream with OK after what was sent.
-  virtual void Close(StreamId stream) = 0;
-  // The last message of the stream has been handled: the next one may be read. One message per
-  // stream is under way at most, so no agent can fill the queue.
-  virtual void Resume(StreamId stream) = 0;
-};
-
-// An agent has connected; it has said nothing yet. Comes before every other event of the stream.
-struct StreamOpened {
-  StreamId stream = 0;
-};
-
-// Call `callback` (on the loop's thread) when no job needs this master and no stream is open;
-// perhaps at once.
-struct TellWhenIdle {
-  std::function<void()> callback;
-};
-
-// An operator's order to one job. `answer` may be empty, and is called on the loop's thread with
-// OK; NotFound: no such job, with the nearest name; FailedPrecondition: it has ended.
-struct JobCommand {
-  std::string job_id;
-  RoundEvent event;
-  std::function<void(absl::Status)> answer;
-};
-
-// Somebody wants to hear of jobs (rendezvous/status_watchers.h). After each answer nothing more is
-// told before WatchResumed; a watcher that asked once needs neither that nor WatchEnded.
-struct WatchStatus {
-  WatcherId watcher = 0;
-  StatusQuery query;
-  StatusCallback callback;
-};
-struct WatchResumed {
-  WatcherId watcher = 0;
-};
-struct WatchEnded {
-  WatcherId watcher = 0;
-};
-
-// Call `callback` (on the loop's thread) when its turn has come: the loop turns.
-struct Ping {
-  std::function<void()> callback;
-};
-
-using LoopEvent = std::variant<StreamOpened, MessageArrived, StreamBroken, TellWhenIdle, JobCommand,
-                               WatchStatus, WatchResumed, WatchEnded, Ping>;
-
 // The one thread of a master: takes events from the queue, steps the jobs' machines, performs the
-// effects in order, and sleeps exactly until something happens or the next deadline comes.
+// effects in order, and sleeps exactly until something happens or the next deadline comes. With a
+// store it persists, then replies, then notifies; another thread waits for the store.
 //
 // It notices when the process did not run for a while (stopped, starved): it then wakes later than
 // it asked for, tells the machines so (WokeUp) and hands them what has arrived meanwhile before any
@@ -87,6 +38,15 @@ class MasterLoop {
     // An incident has begun (its outcome is kOpen) or ended. Likewise.
     std::function<void(const std::string& job_id, uint64_t instance, const IncidentRecord& record)>
         on_incident;
+    // What the jobs' records are kept in, and the records that it had (rendezvous/state_codec.h,
+    // DecodeJobs). Outlives the loop; nullptr: nothing outlives the master.
+    StateStore* store = nullptr;
+    std::vector<JobRecord> restored;
+    // The store has trouble, or has got over it (OK). Jobs wait meanwhile. Likewise.
+    std::function<void(const absl::Status& status)> on_store_trouble;
+    // The right to write is lost: all streams have been closed, and the loop does nothing any more.
+    // Likewise.
+    std::function<void(const absl::Status& why)> on_deposed;
   };
 
   // `clock` and `streams` outlive the loop. Runs from the constructor to Stop().
@@ -100,6 +60,8 @@ class MasterLoop {
   void Stop();
 
  private:
+  RecordKeeper::Write WriteFunction();
+  std::unique_ptr<StoreWriter> MakeWriter();
   void Run();
   void Handle(Time now, LoopEvent event);
   void Handle(Time now, const StreamOpened& event);
@@ -111,6 +73,9 @@ class MasterLoop {
   void Handle(Time now, const WatchResumed& event);
   void Handle(Time now, const WatchEnded& event);
   void Handle(Time now, const Ping& event);
+  void Handle(Time now, const StoreAnswered& event);
+  void StepDown(const absl::Status& why);
+  void Do(Time now, std::vector<JobEffects> all);  // once what it follows from has been written
   void Perform(const std::vector<JobEffects>& all);
   void TellBroken(Time now);
   void TellIdle();
@@ -121,6 +86,11 @@ class MasterLoop {
   const Options options_;
   EventQueue<LoopEvent> queue_;
   JobRegistry registry_;
+  RecordKeeper keeper_;
+  std::unique_ptr<StoreWriter> writer_;  // without a store: none
+  absl::Status store_trouble_;
+  bool is_deposed_ = false;
+  std::vector<StreamId> delayed_;  // streams of jobs of which too much is kept back
   StatusWatchers watchers_;
   std::set<StreamId> open_;
   Time hear_until_{};                 // after a freeze: streams that break are told then

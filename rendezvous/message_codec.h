@@ -4,6 +4,8 @@
 #include <absl/status/statusor.h>
 
 #include <cstddef>
+#include <string>
+#include <string_view>
 
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/messages.h"
@@ -26,6 +28,8 @@ inline constexpr char kGreeting[] = "muster-master";
 // Never fail. Texts that exceed their limit are cut, bytes that are not UTF-8 become '?'.
 v1::AgentMessage Encode(const AgentMessage& message);
 v1::MasterMessage Encode(const MasterMessage& message);
+v1::JobSettings Encode(const JobSettings& settings);
+std::string WireText(std::string_view text, size_t bytes_max);
 
 // Unimplemented: a kind of message that this version does not know.
 // InvalidArgument: a value that cannot be meant (an empty job id, negative slots, a port above
@@ -33,6 +37,7 @@ v1::MasterMessage Encode(const MasterMessage& message);
 // sense together is for the round machine to say, whose answer an agent can act on.
 absl::StatusOr<AgentMessage> Decode(const v1::AgentMessage& wire);
 absl::StatusOr<MasterMessage> Decode(const v1::MasterMessage& wire);
+absl::StatusOr<JobSettings> Decode(const v1::JobSettings& wire);
 
 }  // namespace muster
 

@@ -266,6 +266,13 @@ absl::Status UnknownKind(const google::protobuf::Message& wire, const char* send
 
 }  // namespace
 
+absl::StatusOr<JobSettings> Decode(const v1::JobSettings& wire) {
+  FieldCheck check("JobSettings");
+  JobSettings settings = DecodeSettings(&check, wire);
+  if (!check.status().ok()) return check.status();
+  return settings;
+}
+
 absl::StatusOr<AgentMessage> Decode(const v1::AgentMessage& wire) {
   using Kind = v1::AgentMessage;
   switch (wire.kind_case()) {

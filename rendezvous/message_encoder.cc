@@ -26,23 +26,9 @@ size_t Utf8Length(std::string_view text) {
   return length;
 }
 
-// A receiver refuses a whole message for one bad byte, and a worker may say anything.
-std::string Text(std::string_view text, size_t bytes_max) {
-  std::string clean;
-  clean.reserve(std::min(text.size(), bytes_max));
-  while (!text.empty()) {
-    const size_t length = Utf8Length(text);
-    const std::string_view piece = length == 0 ? "?" : text.substr(0, length);
-    if (clean.size() + piece.size() > bytes_max) break;
-    clean += piece;
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return clean;
-}
-
-std::string Id(std::string_view text) { return Text(text, kIdBytesMax); }
-std::string Host(std::string_view text) { return Text(text, kHostBytesMax); }
-std::string Sentence(std::string_view text) { return Text(text, kTextBytesMax); }
+std::string Id(std::string_view text) { return WireText(text, kIdBytesMax); }
+std::string Host(std::string_view text) { return WireText(text, kHostBytesMax); }
+std::string Sentence(std::string_view text) { return WireText(text, kTextBytesMax); }
 
 // The enums of both sides are declared in the same order; the decoder's switch keeps them honest.
 template <typename Wire, typename Plain>
@@ -217,6 +203,26 @@ void EncodeKind(const Rejected& from, v1::MasterMessage* wire) {
 }
 
 }  // namespace
+
+// A receiver refuses a whole message for one bad byte, and a worker may say anything.
+std::string WireText(std::string_view text, size_t bytes_max) {
+  std::string clean;
+  clean.reserve(std::min(text.size(), bytes_max));
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    const std::string_view piece = length == 0 ? "?" : text.substr(0, length);
+    if (clean.size() + piece.size() > bytes_max) break;
+    clean += piece;
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return clean;
+}
+
+v1::JobSettings Encode(const JobSettings& settings) {
+  v1::JobSettings wire;
+  EncodeTo(settings, &wire);
+  return wire;
+}
 
 v1::AgentMessage Encode(const AgentMessage& message) {
   v1::AgentMessage wire;

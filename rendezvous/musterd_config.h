@@ -22,6 +22,7 @@ namespace muster {
 // The options of rendezvous/musterd_table.h as values. Defaults are in the table.
 struct MusterdConfig {
   HostPort listen;
+  std::string state_dir;  // folder; empty: nothing is kept
   ServerSecurity security;
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kDated;

@@ -9,8 +9,9 @@
 namespace muster {
 namespace {
 
-constexpr MusterdGroup kGroups[] = {MusterdGroup::kListening, MusterdGroup::kSecurity,
-                                    MusterdGroup::kLog, MusterdGroup::kActions};
+constexpr MusterdGroup kGroups[] = {MusterdGroup::kListening, MusterdGroup::kState,
+                                    MusterdGroup::kSecurity, MusterdGroup::kLog,
+                                    MusterdGroup::kActions};
 
 std::string NameAndValue(const MusterdOption& option) {
   return absl::StrCat("--", option.name, option.is_switch() ? "" : " ", option.metavar);

@@ -25,10 +25,12 @@
 #include "base/unique_fd.h"
 #include "base/version.h"
 #include "rendezvous/dial.h"
+#include "rendezvous/file_store.h"
 #include "rendezvous/introspection.h"
 #include "rendezvous/master_server.h"
 #include "rendezvous/musterd_config.h"
 #include "rendezvous/musterd_documents.h"
+#include "rendezvous/musterd_state.h"
 #include "rendezvous/reason.h"
 #include "rendezvous/service_notify.h"
 
@@ -77,7 +79,8 @@ struct Standing {
   Introspection shown;
 };
 
-absl::StatusOr<Standing> StartServer(Clock* clock, const MusterdConfig& config) {
+absl::StatusOr<Standing> StartServer(Clock* clock, const MusterdConfig& config,
+                                     MusterdState* state) {
   absl::StatusOr<std::vector<std::string>> addresses = ResolveHost(config.listen.host);
   if (!addresses.ok()) return addresses.status();
   MasterServer::Options options;
@@ -92,6 +95,7 @@ absl::StatusOr<Standing> StartServer(Clock* clock, const MusterdConfig& config) 
   Standing standing;
   absl::Status status = standing.shown.OpenLog(shown, &options.loop);
   if (!status.ok()) return status;
+  state->Lend(&options.loop);
   auto server = MasterServer::Start(clock, std::move(options));
   if (!server.ok()) return server.status();
   standing.server = *std::move(server);
@@ -130,7 +134,12 @@ int Serve(const MusterdCommand& command, const EnvMap& env) {
 
   const ServiceNotify notify(env);
   RealClock clock;
-  absl::StatusOr<Standing> standing = StartServer(&clock, command.config);
+  MusterdState state;
+  if (const absl::Status status = state.Open(command.config.state_dir); !status.ok()) {
+    Log(LogLevel::kError, std::string(status.message()));
+    return ExitCodeOfStateError(status);
+  }
+  absl::StatusOr<Standing> standing = StartServer(&clock, command.config, &state);
   if (!standing.ok()) return Fail(standing.status());
   SetLogStyle(command.config.log_format, "musterd");
   for (const std::string& warning : command.warnings) Log(LogLevel::kWarning, warning);

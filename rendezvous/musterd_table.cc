@@ -45,6 +45,12 @@ absl::Status SetIncidentLog(absl::string_view text, MusterdConfig* config) {
   return absl::OkStatus();
 }
 
+absl::Status SetStateDir(absl::string_view text, MusterdConfig* config) {
+  if (text.empty()) return absl::InvalidArgumentError("an empty text is no folder");
+  config->state_dir = std::string(text);
+  return absl::OkStatus();
+}
+
 absl::Status SetInsecure(absl::string_view text, MusterdConfig* config) {
   return Read(text, ParseSwitch, &config->security.insecure);
 }
@@ -77,6 +83,11 @@ constexpr MusterdOption kOptions[] = {
      .help = "Serve a page for people, the status as JSON, metrics for Prometheus and health over "
              "HTTP, all to be read only, to whoever reaches this address.",
      .set = SetHttpEndpoint},
+
+    {.name = "state-dir", .group = kState, .metavar = "FOLDER", .default_note = "nothing is kept",
+     .help = "Keep what must outlive this process in FOLDER, which is made when it is not there: a "
+             "master that starts again goes on with its jobs, and no worker notices.",
+     .set = SetStateDir},
 
     {.name = "insecure", .group = kSecurity,
      .help = "Listen outside loopback without TLS: whoever reaches the port takes part.",
@@ -116,6 +127,8 @@ const char* GroupTitle(MusterdGroup group) {
   switch (group) {
     case kListening:
       return "Listening";
+    case kState:
+      return "State";
     case kSecurity:
       return "Security";
     case kLog:

@@ -27,11 +27,9 @@ class RendezvousService final : public v1::Rendezvous::CallbackService, public A
   grpc::ServerBidiReactor<v1::AgentMessage, v1::MasterMessage>* Attend(
       grpc::CallbackServerContext* context) override;
 
-  // Ends every stream: the master stops.
-  void CloseAll();
-
   void Send(StreamId stream, const MasterMessage& message) override;
   void Close(StreamId stream) override;
+  void CloseAll() override;
   void Resume(StreamId stream) override;
 
  private:

@@ -20,6 +20,8 @@ class RestartBackoff {
   // A generation that got going ends the row.
   void Reset() { in_a_row_ = 0; }
 
+  // As many quick failures in a row as another one had counted.
+  void Restore(int in_a_row) { in_a_row_ = in_a_row; }
   int in_a_row() const { return in_a_row_; }
 
  private:

@@ -36,7 +36,10 @@ void RoundMachine::OnHello(const MessageArrived& event, const Hello& hello) {
     Lose(*bound, {ReasonCode::kNodeLostStream, bound->id});
   }
   if (phase_ == RoundPhase::kClosed) {
-    if (!settings_) settings_ = hello.settings;
+    if (!settings_) {
+      settings_ = hello.settings;
+      Changed();
+    }
     return Send(Admit(event, hello).stream, *verdict_);
   }
   if (const auto refusal = RefusalOf(hello, IsBinding() ? &*settings_ : nullptr, nodes_)) {
@@ -84,6 +87,7 @@ Node& RoundMachine::Admit(const MessageArrived& event, const Hello& hello) {
 
 void RoundMachine::Renew(Node& node, const Hello& hello) {
   const Node old = std::exchange(node, Node{});
+  if (phase_ == RoundPhase::kClosed || !old.id.empty()) Changed();
   node.id = hello.node_id;
   node.arrival = ++arrivals_;
   node.last_group_rank = old.last_group_rank;
@@ -104,16 +108,22 @@ void RoundMachine::Reconcile(Node& node) {
   const Running& running = node.hello.running;
   const int64_t generation = running.assignment.generation;
   if (running.phase != WorkersPhase::kNone) {
-    highest_heard_ = std::max(highest_heard_, generation);
+    if (generation > std::max(highest_heard_, generation_)) {
+      highest_heard_ = generation;
+      Changed();
+    }
     if (CanRecover(running)) Recover(running.assignment);
     ClaimSeat(node);
   }
   const bool is_current = running.phase != WorkersPhase::kNone && generation == generation_ &&
                           running.assignment.instance == instance_;
+  const bool has_others = IsAlive(running.phase) && !is_current;
   if (Seat* seat = SeatOf(node)) {
-    return ReconcileSeat(node, *seat, is_current ? running : Running());
+    // Workers of a number that this master never gave are in the way like those of its own.
+    const Running others{WorkersPhase::kStopping, seat->assignment};
+    ReconcileSeat(node, *seat, is_current ? running : has_others ? others : Running());
   }
-  if (!IsAlive(running.phase)) return;
+  if (!has_others || phase_ == RoundPhase::kClosed) return;
   node.stale_generation = generation;
   Order(node, generation, {ReasonCode::kStaleWorkers, node.id, generation, generation_});
 }
@@ -121,7 +131,9 @@ void RoundMachine::Reconcile(Node& node) {
 // `reported`: what the workers of the current generation do on this node; kNone when there are
 // none.
 void RoundMachine::ReconcileSeat(Node& node, Seat& seat, const Running& reported) {
-  seat.lost = false;
+  if (seat.lost && seat.phase == WorkersPhase::kStopped) Changed();
+  if (seat.awaited && reported.phase == WorkersPhase::kRunning) node.started = true;
+  seat.lost = seat.awaited = false;
   seat.fenced_until = Time::min();
   if (seat.phase == WorkersPhase::kSucceeded) return;
   // Before the news that its workers have stopped, which may complete the incident.
@@ -144,7 +156,7 @@ void RoundMachine::ReconcileSeat(Node& node, Seat& seat, const Running& reported
       break;
     case WorkersPhase::kNone:
       // The assignment has not reached it, or the generation ended before it could start.
-      if (phase_ == RoundPhase::kRunning) return Send(node.stream, seat.assignment);
+      if (IsUnderWay()) return Send(node.stream, seat.assignment);
       SetPhase(seat, WorkersPhase::kStopped);
       break;
   }
@@ -163,7 +175,11 @@ bool RoundMachine::CanRecover(const Running& running) const {
 void RoundMachine::Recover(const Assignment& place) {
   const bool is_newer = generation_ == 0 || std::tie(place.instance, place.generation) >
                                                 std::tie(instance_, generation_);
-  restarts_used_ = std::max(restarts_used_, std::min(place.restart_count, settings_->max_restarts));
+  const int restarts = std::min(place.restart_count, settings_->max_restarts);
+  if (restarts > restarts_used_) {
+    restarts_used_ = restarts;
+    Changed();
+  }
   if (!is_newer) return;
   for (auto& [id, node] : nodes_) {
     if (node.group_rank >= 0 && IsAlive(node.phase) && node.attached()) {
@@ -179,12 +195,15 @@ void RoundMachine::Recover(const Assignment& place) {
   generation_ = place.generation;
   if (recovery_deadline_ == kNever) recovery_deadline_ = now_ + kRecoveryGrace;
   Seat missing;
-  missing.lost = true;
+  missing.lost = missing.awaited = true;
   missing.fenced_until = settings_->fencing == Fencing::kStrict
                              ? std::max(recovery_deadline_, now_ + settings_->strict_fence())
                              : recovery_deadline_;
   seats_.assign(place.group_world_size, missing);
-  recovered_members_ = place.members;
+  for (size_t rank = 0; rank < std::min(seats_.size(), place.members.size()); ++rank) {
+    seats_[rank].node_id = place.members[rank];
+  }
+  Changed();
 }
 
 void RoundMachine::ClaimSeat(Node& node) {
@@ -193,10 +212,12 @@ void RoundMachine::ClaimSeat(Node& node) {
   if (place.instance != instance_ || place.generation != generation_) return;
   if (place.group_rank < 0 || static_cast<size_t>(place.group_rank) >= seats_.size()) return;
   Seat& seat = seats_[place.group_rank];
-  if (!seat.node_id.empty() || static_cast<size_t>(place.group_world_size) != seats_.size()) return;
+  if (!seat.awaited || seat.incarnation != 0) return;
+  if (static_cast<size_t>(place.group_world_size) != seats_.size()) return;
   for (const Seat& other : seats_) {
     if (other.incarnation != 0 && !IsSameTable(other.assignment, place)) return;
   }
+  Changed();
   seat = Seat{node.id, node.hello.incarnation, place};
   node.group_rank = node.last_group_rank = place.group_rank;
   node.phase = seat.phase;
@@ -207,14 +228,13 @@ void RoundMachine::ClaimSeat(Node& node) {
 // member any longer.
 void RoundMachine::GiveUpReplacedSeats() {
   for (auto& [id, node] : nodes_) {
-    if (phase_ != RoundPhase::kRecovering) return;
     if (!node.attached() || node.hello.running.phase != WorkersPhase::kNone) continue;
     for (size_t rank = 0; rank < seats_.size(); ++rank) {
-      const bool is_named = rank < recovered_members_.size() && recovered_members_[rank] == id;
-      if (!is_named && node.hello.fixed_group_rank != static_cast<int>(rank)) continue;
       Seat& seat = seats_[rank];
-      if (!seat.node_id.empty()) continue;
-      seat.node_id = id;
+      const bool is_named = seat.node_id == id;
+      if (!is_named && node.hello.fixed_group_rank != static_cast<int>(rank)) continue;
+      if (!seat.awaited) continue;
+      if (seat.incarnation == 0) seat.node_id = id;
       node.last_group_rank = static_cast<int>(rank);
       LoseSeat(seat, now_, {ReasonCode::kNodeReplaced, id});
       break;

@@ -29,6 +29,7 @@ void RoundMachine::TakeFailure(const Node& node, Seat& seat, const WorkerFailed&
 
 // Idempotent: a generation that ends already takes up one more cause.
 void RoundMachine::EndGeneration(const Reason& cause) {
+  Changed();
   Log(cause);
   if (phase_ != RoundPhase::kStopping) reason_ = cause;
   phase_ = RoundPhase::kStopping;
@@ -55,6 +56,7 @@ void RoundMachine::Lose(Node& node, const Reason& cause) {
   if (seat != nullptr) {
     if (node.leaving) {
       // That it goes was known, and the others have their order.
+      Changed();
       seat->lost = true;
       seat->fenced_until = FenceOf(*settings_, *seat, node.last_heard);
     } else if (!seat->lost) {
@@ -64,6 +66,7 @@ void RoundMachine::Lose(Node& node, const Reason& cause) {
   }
   if (!node.leaving) Log(cause);
   if (node.last_group_rank < 0) {
+    if (!node.retired.empty()) Changed();
     nodes_.erase(node.id);
   } else if (!node.leaving) {
     gate_.ExpectSuccessor(now_, *settings_);
@@ -72,6 +75,7 @@ void RoundMachine::Lose(Node& node, const Reason& cause) {
 
 void RoundMachine::LoseSeat(Seat& seat, Time last_heard, const Reason& cause) {
   seat.lost = true;
+  seat.awaited = false;
   if (seat.phase == WorkersPhase::kSucceeded) return Log(cause);
   incident_.MemberGone();
   gate_.ExpectSuccessor(now_, *settings_);
@@ -102,8 +106,9 @@ void RoundMachine::AdvanceStopping() {
 }
 
 void RoundMachine::FinishIncident() {
+  Changed();
   for (const Seat& seat : seats_) {
-    const bool never_came_back = seat.node_id.empty();
+    const bool never_came_back = seat.awaited;
     if (never_came_back) {
       incident_.MemberGone();
       gate_.ExpectSuccessor(now_, *settings_);
@@ -140,7 +145,7 @@ void RoundMachine::CloseIfAbandoned() {
     if (!node.leaving) return;
   }
   for (const Seat& seat : seats_) {
-    if (seat.node_id.empty()) return;  // recovering: it may be about to come back
+    if (seat.awaited) return;  // it may be about to come back
     // Who comes now is taken in; after the verdict it would begin a new instance beside its
     // workers.
     if (!seat.HasEnded(now_)) return;
@@ -165,6 +170,7 @@ void RoundMachine::Close(Verdict verdict, const Reason& reason) {
   Log(reason);
   reason_ = reason;
   phase_ = RoundPhase::kClosed;
+  Changed();
   verdict_ = std::move(verdict);
   const JobSettings settings = settings_.value_or(JobSettings());
   exit_barrier_deadline_ = now_ + settings.exit_barrier_timeout;

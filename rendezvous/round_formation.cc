@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/master_address.h"
@@ -11,11 +13,25 @@
 // How a generation begins, and what those who wait for it are told.
 
 namespace muster {
+namespace {
+
+// Of the generation before: how many are here, and how many there are.
+std::pair<int, int> CountFormer(const std::map<std::string, Node>& nodes) {
+  int back = 0;
+  int former = 0;
+  for (const auto& [id, node] : nodes) {
+    if (node.last_group_rank < 0 || node.leaving) continue;
+    ++former;
+    if (node.attached()) ++back;
+  }
+  return {back, former};
+}
+
+}  // namespace
 
 void RoundMachine::AdvanceForming() {
-  const int here = CandidateCount(nodes_);
-  gate_.Observe(here, now_, *settings_);
-  if (const auto hold = gate_.HoldOf(here, now_, *settings_)) return SetReason(hold->reason);
+  gate_.Observe(CandidateCount(nodes_), now_, *settings_);
+  if (const auto hold = CurrentHold(now_)) return SetReason(hold->reason);
   Form();
 }
 
@@ -78,6 +94,8 @@ void RoundMachine::Form() {
   std::erase_if(nodes_, [](const auto& entry) { return !entry.second.attached(); });
   for (auto& [id, node] : nodes_) node.last_group_rank = -1;
   generation_ = std::max(generation_, highest_heard_) + 1;
+  recovery_deadline_ = kNever;
+  Changed();
   seats_.assign(members.size(), Seat{});
   for (size_t i = 0; i < members.size(); ++i) {
     Node& node = *members[i];
@@ -97,20 +115,13 @@ void RoundMachine::Form() {
     node.phase = WorkersPhase::kRunning;
     node.started = node.ready = false;
   }
-  ListMembers();
+  ListMembers(&seats_);
   SetMaster(members);
   phase_ = RoundPhase::kRunning;
   formed_at_ = now_;
   gate_.Begun();
   SetReason({ReasonCode::kGenerationStarted, "", generation_, static_cast<int64_t>(seats_.size())});
   for (const Seat& seat : seats_) Send(nodes_.at(seat.node_id).stream, seat.assignment);
-}
-
-void RoundMachine::ListMembers() {
-  if (seats_.size() > static_cast<size_t>(Assignment::kMembersListedMax)) return;
-  std::vector<std::string> ids;
-  for (const Seat& seat : seats_) ids.push_back(seat.node_id);
-  for (Seat& seat : seats_) seat.assignment.members = ids;
 }
 
 void RoundMachine::SetMaster(const std::vector<Node*>& members) {
@@ -171,6 +182,13 @@ std::optional<Hold> RoundMachine::CurrentHold(Time now) const {
   if (!settings_) return std::nullopt;
   switch (phase_) {
     case RoundPhase::kForming:
+      // A master that starts again gives the former members time to find it: they keep their ranks.
+      if (recovery_deadline_ != kNever && now < recovery_deadline_) {
+        const auto [back, former] = CountFormer(nodes_);
+        if (back < former) {
+          return Hold{{ReasonCode::kRecovering, "", back, former}, recovery_deadline_};
+        }
+      }
       return gate_.HoldOf(CandidateCount(nodes_), now, *settings_);
     case RoundPhase::kRecovering:
       return Hold{reason_, recovery_deadline_};

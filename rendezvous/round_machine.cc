@@ -108,10 +108,10 @@ void RoundMachine::On(const StopRequested& event) {
 
 void RoundMachine::Advance() {
   if (!settings_) return;
-  CloseIfAbandoned();
   // Each pass either leaves the phase for a later one or changes nothing; a generation that forms
   // and ends within one step does not exist.
   for (RoundPhase before = RoundPhase::kClosed; before != phase_;) {
+    CloseIfAbandoned();
     before = phase_;
     switch (phase_) {
       case RoundPhase::kForming:
@@ -142,8 +142,7 @@ Time RoundMachine::NextDeadline() const {
     if (node.waits) consider(node.wait_next);
   }
   if (phase_ == RoundPhase::kForming) {
-    if (const auto hold = gate_.HoldOf(CandidateCount(nodes_), now_, *settings_))
-      consider(hold->until);
+    if (const auto hold = CurrentHold(now_)) consider(hold->until);
   }
   if (phase_ == RoundPhase::kRecovering) consider(recovery_deadline_);
   if (phase_ == RoundPhase::kStopping) {
@@ -187,7 +186,16 @@ Seat* RoundMachine::SeatOf(const Node& node) {
   return &seats_[node.group_rank];
 }
 
+void RoundMachine::Changed() {
+  if (generation_ == 0 && phase_ != RoundPhase::kClosed) return;  // there is no record yet
+  if (!effects_.empty() && std::holds_alternative<Persist>(effects_.front())) return;
+  effects_.insert(effects_.begin(), Persist{});
+}
+
 void RoundMachine::SetPhase(Seat& seat, WorkersPhase phase) {
+  if (phase == WorkersPhase::kSucceeded || (phase == WorkersPhase::kStopped && seat.lost)) {
+    Changed();
+  }
   seat.phase = phase;
   if (!IsAlive(phase)) seat.stop_by = kNever;
   const auto found = nodes_.find(seat.node_id);

@@ -11,6 +11,7 @@
 #include "rendezvous/events.h"
 #include "rendezvous/formation_gate.h"
 #include "rendezvous/incident.h"
+#include "rendezvous/job_record.h"
 #include "rendezvous/node.h"
 
 namespace muster {
@@ -20,9 +21,12 @@ namespace muster {
 // Protocol and state × event table: docs/RENDEZVOUS.md (//tests/rendezvous:round_table_test).
 class RoundMachine {
  public:
-  // `instance` numbers the job among jobs with the same id at this master. `seed` feeds the jitter
-  // of the restart back-off.
+  // `instance` numbers jobs of this id at this master; `seed` feeds the back-off's jitter.
   RoundMachine(std::string job_id, uint64_t instance, uint64_t seed);
+  // Goes on with what another machine's Record() said: waits for the members that it knows.
+  RoundMachine(const JobRecord& record, uint64_t seed, Time now);
+  // What outlives the master (round_record.cc); nothing before the first generation or the end.
+  std::optional<JobRecord> Record() const;
 
   // The effects are complete: the shell adds nothing and drops nothing.
   RoundEffects Step(Time now, const RoundEvent& event);
@@ -36,8 +40,7 @@ class RoundMachine {
   const std::string& job_id() const { return job_id_; }
   uint64_t instance() const { return instance_; }
   const std::map<std::string, Node>& nodes() const { return nodes_; }
-  // The places of the current generation by group rank; empty while none is running, stopping or
-  // being recovered.
+  // By group rank; empty while no generation is running, stopping or being recovered.
   const std::vector<Seat>& seats() const { return seats_; }
   const std::optional<JobSettings>& settings() const { return settings_; }  // of the first Hello
   const std::optional<Verdict>& verdict() const { return verdict_; }
@@ -45,8 +48,7 @@ class RoundMachine {
   // What the job as a whole waits for, and until when; nothing while it waits for nothing.
   std::optional<Hold> CurrentHold(Time now) const;
 
-  // True when the verdict is known and every node has acknowledged it or is lost: the job can be
-  // forgotten.
+  // The verdict is known and each node has acknowledged it or is lost: it can be forgotten.
   bool finished() const;
 
   // True for an agent that this job knows or that runs workers of it. The Hello of any other agent
@@ -69,6 +71,7 @@ class RoundMachine {
   void Handle(Node& node, const Leaving& message);
   void OnLastWill(StreamId stream, const LastWill& will);
   Seat* CurrentSeat(Node& node, int64_t generation, bool may_run);
+  bool StaleHaveStopped(Node& node, int64_t generation);
   void AnswerStale(Node& node, int64_t generation, bool may_run);
 
   // Who is let in and what it brings along (round_admission.cc).
@@ -89,7 +92,6 @@ class RoundMachine {
   void AdvanceRunning();
   std::vector<Node*> ChooseMembers();
   void Form();
-  void ListMembers();
   void SetMaster(const std::vector<Node*>& members);
   void UpdateWaits();
   std::optional<Hold> HoldOf(const Node& node, const std::optional<Hold>& general) const;
@@ -109,6 +111,7 @@ class RoundMachine {
 
   // Small things (round_machine.cc).
   void Advance();
+  void Changed();           // the record
   bool IsUnderWay() const;  // a generation is running or being recovered
   Node* NodeOf(StreamId stream);
   Seat* SeatOf(const Node& node);
@@ -137,7 +140,6 @@ class RoundMachine {
   std::optional<Leaving> last_leave_;
   Time formed_at_{};
   Time recovery_deadline_ = kNever;
-  std::vector<std::string> recovered_members_;  // node ids by group rank; empty: not known
   Time exit_barrier_deadline_ = kNever;
   Time now_{};            // of the step in progress
   RoundEffects effects_;  // of the step in progress

@@ -59,12 +59,18 @@ void RoundMachine::Handle(Node& node, const WorkersReady& message) {
   if (CurrentSeat(node, message.generation, true) != nullptr) node.ready = true;
 }
 
+// True when these were workers of the past.
+bool RoundMachine::StaleHaveStopped(Node& node, int64_t generation) {
+  if (node.stale_generation == 0 || node.stale_generation != generation) return false;
+  node.stale_generation = 0;
+  Seat* seat = SeatOf(node);
+  if (seat != nullptr && IsAlive(seat->phase)) SetPhase(*seat, WorkersPhase::kStopped);
+  return true;
+}
+
 void RoundMachine::Handle(Node& node, const WorkersStopped& message) {
   node.next_port = message.next_port;
-  if (node.stale_generation != 0 && node.stale_generation == message.generation) {
-    node.stale_generation = 0;
-    return;
-  }
+  if (StaleHaveStopped(node, message.generation)) return;
   Seat* seat = CurrentSeat(node, message.generation, false);
   if (seat == nullptr || !IsAlive(seat->phase)) return;
   SetPhase(*seat, WorkersPhase::kStopped);
@@ -79,15 +85,13 @@ void RoundMachine::Handle(Node& node, const WorkerFailed& message) {
 
 void RoundMachine::Handle(Node& node, const WorkersSucceeded& message) {
   node.next_port = message.next_port;
-  if (node.stale_generation != 0 && node.stale_generation == message.generation) {
-    node.stale_generation = 0;
-    return;
-  }
+  if (StaleHaveStopped(node, message.generation)) return;
   Seat* seat = CurrentSeat(node, message.generation, false);
   if (seat != nullptr && IsAlive(seat->phase)) SetPhase(*seat, WorkersPhase::kSucceeded);
 }
 
 void RoundMachine::Handle(Node& node, const Leaving& message) {
+  Changed();
   node.leaving = true;
   last_leave_ = message;
   last_leave_->detail = Detail(message);
@@ -115,6 +119,7 @@ void RoundMachine::OnLastWill(StreamId stream, const LastWill& will) {
   if (phase_ == RoundPhase::kClosed || will.generation != generation_) return;
   for (Seat& seat : seats_) {
     if (seat.node_id != will.node_id || seat.incarnation != will.incarnation) continue;
+    if (seat.awaited) LoseSeat(seat, now_, {ReasonCode::kNodeLostStream, will.node_id});
     if (IsAlive(seat.phase)) SetPhase(seat, WorkersPhase::kStopped);
   }
 }

@@ -49,6 +49,7 @@ class StateStore {
   //   ResourceExhausted   the disk or the quota is full, or a value is too large: worth another try
   //                       when somebody has made room
   //   FailedPrecondition  the right to write is lost for good: this master must step down
+  // Any other error counts as Unavailable.
   virtual absl::Status Write(const std::vector<StoreWrite>& changes) = 0;
 };
 

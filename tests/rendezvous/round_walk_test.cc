@@ -26,7 +26,7 @@ class Walk {
   // One random thing happens.
   void Stir() {
     const std::string& name = names_[Below(names_.size())];
-    switch (Below(14)) {
+    switch (Below(15)) {
       case 0:
       case 1:
         return Join(name);
@@ -42,6 +42,9 @@ class Walk {
         return;
       case 6:
         job_.Will({"job", name, 100 + Below(3), Generation()});
+        return;
+      case 7:
+        if (Below(4) == 0) job_.Restart();
         return;
       default:
         if (joined_.count(name) == 0) return;

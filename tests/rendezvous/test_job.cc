@@ -100,12 +100,17 @@ const RoundEffects& TestJob::Will(const LastWill& will) {
 
 const RoundEffects& TestJob::Step(const RoundEvent& event) {
   const RoundSnapshot before = RoundSnapshot::Of(machine_);
+  const std::optional<JobRecord> kept = machine_.Record();
   const Time deadline = machine_.NextDeadline();
   effects_ = machine_.Step(now_, event);
   std::string broken = CheckInvariants(before, machine_, now_, event, effects_);
-  if (std::holds_alternative<DeadlinePassed>(event) && deadline > now_ && !effects_.empty()) {
+  if (broken.empty()) broken = CheckRecord(kept, event);
+  const bool is_first = std::exchange(has_restarted_, false);  // says where the job is
+  if (std::holds_alternative<DeadlinePassed>(event) && deadline > now_ && !effects_.empty() &&
+      !is_first) {
     broken = "a deadline before its time had effects";
   }
+  if (!effects_.empty() && std::holds_alternative<Persist>(effects_.front())) ++writes_;
   const auto unix_ms = std::chrono::floor<std::chrono::milliseconds>(now_.time_since_epoch());
   for (IncidentRecord& record :
        journal_.Observe(now_, unix_ms.count(), machine_, event, effects_)) {
@@ -118,7 +123,8 @@ const RoundEffects& TestJob::Step(const RoundEvent& event) {
   }
   std::erase_if(effects_, [](const RoundEffect& effect) {
     const auto* send = std::get_if<SendTo>(&effect);
-    return send != nullptr && std::holds_alternative<HeartbeatAck>(send->message);
+    if (send == nullptr) return std::holds_alternative<Persist>(effect);
+    return std::holds_alternative<HeartbeatAck>(send->message);
   });
   for (const RoundEffect& effect : effects_) {
     const auto* send = std::get_if<SendTo>(&effect);
@@ -129,6 +135,34 @@ const RoundEffects& TestJob::Step(const RoundEvent& event) {
   }
   if (watcher_) watcher_(effects_);
   return effects_;
+}
+
+// `effects_` are those of the step.
+std::string TestJob::CheckRecord(const std::optional<JobRecord>& before,
+                                 const RoundEvent& event) const {
+  const auto is_persist = [](const RoundEffect& effect) {
+    return std::holds_alternative<Persist>(effect);
+  };
+  const auto count = std::count_if(effects_.begin(), effects_.end(), is_persist);
+  const std::optional<JobRecord> after = machine_.Record();
+  if (after != before && count == 0) return "the record has changed and nobody was told";
+  if (count > 1 || (count == 1 && !is_persist(effects_.front())))
+    return "Persist comes once, first";
+  const auto* message = std::get_if<MessageArrived>(&event);
+  if (count > 0 && message != nullptr && std::holds_alternative<Heartbeat>(message->message)) {
+    return "a heartbeat is written";
+  }
+  if (after && RoundMachine(*after, 1, now_).Record() != after) {
+    return "a machine that was restored has another record";
+  }
+  return "";
+}
+
+void TestJob::Restart() {
+  const std::optional<JobRecord> record = machine_.Record();
+  machine_ = record ? RoundMachine(*record, 42, now_) : RoundMachine("job", 1, 42);
+  journal_ = JobJournal(IncidentRecorder(machine_, {}));
+  has_restarted_ = true;
 }
 
 const RoundEffects& TestJob::Stopped(const std::string& name) {

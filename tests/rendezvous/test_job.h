@@ -14,8 +14,8 @@
 namespace muster {
 
 // A round machine with named agents around it, on a clock that only Advance() moves. Every step is
-// followed by CheckInvariants; what it finds is kept in broken() and fails the test. Agents send
-// heartbeats by themselves until muted.
+// followed by CheckInvariants; what it finds is kept in broken() and fails the test; so is a change
+// of the record that the step did not tell. Agents send heartbeats by themselves until muted.
 class TestJob {
  public:
   explicit TestJob(JobSettings settings);
@@ -39,6 +39,9 @@ class TestJob {
   const RoundEffects& Succeeded(const std::string& name);
   const RoundEffects& Failed(const std::string& name, int exit_code, Duration uptime);
 
+  // The master dies and starts again with what its store has: every stream is gone.
+  void Restart();
+
   // Moves the clock; serves every deadline on the way at its moment.
   void Advance(Duration duration);
   // The master does not run for so long; then it learns of it.
@@ -57,7 +60,7 @@ class TestJob {
   }
   bool Closed(const std::string& name) const;  // the last step closed its newest stream
 
-  // Told of every step's effects, HeartbeatAcks left out.
+  // Told of every step's effects, HeartbeatAcks and Persist left out.
   void Watch(std::function<void(const RoundEffects&)> watcher) { watcher_ = std::move(watcher); }
 
   const RoundMachine& machine() const { return machine_; }
@@ -70,10 +73,12 @@ class TestJob {
   StreamId StreamOf(const std::string& name) const { return streams_.at(name); }
   std::string NameOf(StreamId stream) const;
   const std::string& broken() const { return broken_; }
+  int writes() const { return writes_; }  // steps that changed the record
   JobSettings& settings() { return settings_; }
 
  private:
   void HeartbeatAll();
+  std::string CheckRecord(const std::optional<JobRecord>& before, const RoundEvent& event) const;
 
   JobSettings settings_;
   RoundMachine machine_;
@@ -88,6 +93,8 @@ class TestJob {
   std::set<std::string> muted_;
   RoundEffects effects_;
   std::string broken_;
+  int writes_ = 0;
+  bool has_restarted_ = false;  // and has not been stepped since
   std::function<void(const RoundEffects&)> watcher_;
 };
 

@@ -21,7 +21,8 @@ Cluster::Cluster(uint64_t seed, bool with_trace)
     : scenario_(DrawScenario(seed)),
       world_(seed, with_trace),
       network_(world_, scenario_.network),
-      master_(world_, network_,
+      store_(world_, scenario_.store),
+      master_(world_, network_, store_,
               {.job_id = "job",
                .on_verdict = [this](const Verdict& verdict) { HearVerdict(verdict); },
                .on_decision = [this](const Reason& reason) { CheckDecision(reason); }}),
@@ -31,6 +32,10 @@ Cluster::Cluster(uint64_t seed, bool with_trace)
                      .fixed_store = scenario_.fixed_ranks,
                      .is_cut_off = [this](int node) { return faults_.IsCutOff(node); }}),
       faults_(world_, scenario_, network_, master_, work_, nodes_) {
+  store_.OnTheEnd([this] {
+    ++world_.faults;
+    faults_.KillMaster();
+  });
   world_.faults_end = world_.queue.now() + scenario_.faults_end;
   for (int i = 0; i < scenario_.nodes(); ++i) {
     nodes_.push_back(std::make_unique<SimNode>(world_, network_, work_, scenario_, NodeOptions(i)));
@@ -70,7 +75,7 @@ SimNode::Options Cluster::NodeOptions(int index) {
   options.on_gone = [this, is_host] {
     if (!is_host) return;
     ++world_.faults;
-    ++world_.master_crashes;
+    if (scenario_.forgets()) ++world_.master_crashes;
     master_.Kill();
   };
   options.may_have_no_master = [this] { return MayHaveNoMaster(); };

@@ -43,6 +43,7 @@ class Cluster {
   Scenario scenario_;
   SimWorld world_;
   SimNetwork network_;
+  SimStore store_;
   SimMaster master_;
   JobWork work_;
   std::vector<std::unique_ptr<SimNode>> nodes_;

@@ -131,7 +131,7 @@ void Faults::KillMaster() {
   if (scenario_.is_hosted) {
     return nodes_[0]->KillAgent();
   }
-  ++world_.master_crashes;
+  if (scenario_.forgets()) ++world_.master_crashes;
   master_.Kill();
   const Duration longest =
       world_.random.Chance(0.1) ? 2 * scenario_.settings.master_loss_timeout : Duration(20s);

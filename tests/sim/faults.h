@@ -20,6 +20,7 @@ class Faults {
 
   void Begin();
 
+  void KillMaster();
   // After an absence.
   void MasterIsBack() { CutOffAll(Duration::zero()); }
   // The node has not been heard lately, for a reason of its own or of the network.
@@ -34,7 +35,6 @@ class Faults {
   void SignalNode(int node);
   void Partition(int node);
   void FreezeAgent(int node);
-  void KillMaster();
   void FreezeMaster();
   void CutOff(int node, Duration duration);
   void Silence(int node, Duration duration);

@@ -70,6 +70,16 @@ void DrawHabits(SimRandom& random, WorkerHabits& habits) {
   habits.says_ready = random.Chance(0.5) ? 1 : 0.5;
 }
 
+void DrawStore(SimRandom& random, Scenario& scenario) {
+  SimStore::Options& store = scenario.store;
+  store.exists = random.Chance(0.5);
+  if (!store.exists) return;
+  store.slowest = random.Between(100us, random.Chance(0.7) ? 20ms : 2s);
+  if (scenario.fault_gap == Duration::zero()) return;
+  if (random.Chance(0.3)) store.fails = random.Chance(0.5) ? 0.05 : 0.5;
+  if (random.Chance(0.6)) store.is_the_end = random.Chance(0.5) ? 0.05 : 0.3;
+}
+
 std::string Percent(double share) { return std::to_string(static_cast<int>(share * 100)) + "%"; }
 
 }  // namespace
@@ -114,6 +124,7 @@ Scenario DrawScenario(uint64_t seed) {
   scenario.network.connect_timeout = random.Between(1s, 5s);
   DrawHabits(random, scenario.habits);
   DrawFaults(random, scenario);
+  DrawStore(random, scenario);
   return scenario;
 }
 
@@ -145,6 +156,10 @@ std::string Scenario::ToString() const {
     if (!Has(static_cast<FaultKind>(kind))) continue;
     text += std::string(" ") + FaultName(static_cast<FaultKind>(kind)) + " (" +
             std::to_string(fault_weights[kind]) + ")";
+  }
+  if (store.exists) {
+    text += "; a store that takes " + Text(store.slowest) + ", fails " + Percent(store.fails) +
+            ", is the master's end " + Percent(store.is_the_end);
   }
   return text + "; comes back " + Percent(comes_back) + ", ignores TERM " +
          Percent(habits.ignores_term) + ", leaves a child " + Percent(habits.leaves_child) +

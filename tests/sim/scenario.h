@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "rendezvous/settings.h"
 #include "tests/sim/sim_network.h"
+#include "tests/sim/sim_store.h"
 
 namespace muster::sim {
 
@@ -56,12 +57,14 @@ struct Scenario {
   double tells_last_will = 0;
   Duration freeze_most{};
   SimNetwork::Options network;
+  SimStore::Options store;
   WorkerHabits habits;
 
   int nodes() const { return static_cast<int>(slots.size()); }
   // The master may lose its memory.
   bool forgets() const {
-    return Has(FaultKind::kMasterDies) || (is_hosted && fault_gap > Duration::zero());
+    return !store.exists &&
+           (Has(FaultKind::kMasterDies) || (is_hosted && fault_gap > Duration::zero()));
   }
   bool Has(FaultKind kind) const {
     return fault_gap > Duration::zero() && fault_weights[static_cast<int>(kind)] > 0;

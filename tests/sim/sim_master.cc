@@ -1,5 +1,6 @@
 #include "tests/sim/sim_master.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tests/sim/sim_text.h"
@@ -15,8 +16,8 @@ constexpr Duration kHearFirst = 100ms;
 
 }  // namespace
 
-SimMaster::SimMaster(SimWorld& world, SimNetwork& network, Options options)
-    : world_(world), network_(network), options_(std::move(options)) {}
+SimMaster::SimMaster(SimWorld& world, SimNetwork& network, SimStore& store, Options options)
+    : world_(world), network_(network), store_(store), options_(std::move(options)) {}
 
 void SimMaster::Start() {
   if (is_alive()) return;
@@ -25,17 +26,30 @@ void SimMaster::Start() {
   options.seed = world_.random.Next();
   options.on_violation = [this](const std::string& what) { world_.Violate("master: " + what); };
   registry_ = std::make_unique<JobRegistry>(options);
+  RecordKeeper::Write write;
+  if (store_.options().exists) {
+    write = [this](std::vector<RecordChange> changes) {
+      store_.Write(std::move(changes), [this](absl::Status status) { Deliver(std::move(status)); });
+    };
+  }
+  keeper_ = std::make_unique<RecordKeeper>(registry_.get(), std::move(write));
+  const std::vector<JobRecord> records = store_.Load();
+  registry_->Restore(world_.queue.now(), records);
+  keeper_->Restored(records);
   ++lives_;
   network_.SetMaster(this);
+  Iterate(nullptr);
 }
 
 void SimMaster::Kill() {
   if (!is_alive()) return;
   world_.Trace("master", "killed");
   network_.SetMaster(nullptr);
+  store_.Abandon();
+  keeper_ = nullptr;
   registry_ = nullptr;
   open_.clear();
-  verdicts_.clear();
+  if (!store_.options().exists) verdicts_.clear();
   inbox_.clear();
   idle_callbacks_.clear();
   is_frozen_ = false;
@@ -104,6 +118,7 @@ void SimMaster::Iterate(const Incoming* incoming) {
     judge_at_ = kNever;
     Step(DeadlinePassed{});
   }
+  if (now >= keeper_->NextDeadline()) Perform(keeper_->Pass(now, {}));
   TellIdle();
   Sleep();
 }
@@ -114,7 +129,7 @@ void SimMaster::TellWhenIdle(std::function<void()> callback) {
 }
 
 void SimMaster::TellIdle() {
-  if (idle_callbacks_.empty() || !open_.empty() || !registry_->idle()) return;
+  if (idle_callbacks_.empty() || !open_.empty() || !registry_->idle() || !keeper_->empty()) return;
   // The process may end in the callback, and this master with it.
   for (auto& callback : std::exchange(idle_callbacks_, {})) {
     world_.queue.After(0s, std::move(callback));
@@ -126,7 +141,7 @@ void SimMaster::Sleep() {
   const Time deadline = registry_->NextDeadline();
   if (deadline > now) judge_at_ = kNever;
   if (deadline <= now && judge_at_ == kNever) judge_at_ = now + kHearFirst;
-  const Time wake = deadline > now ? deadline : judge_at_;
+  const Time wake = std::min(deadline > now ? deadline : judge_at_, keeper_->NextDeadline());
   if (wake == wake_) return;
   wake_ = wake;
   ++timer_;
@@ -147,9 +162,22 @@ void SimMaster::Handle(const StreamBroken& event) {
   network_.Close(event.stream);
 }
 
+void SimMaster::Handle(const absl::Status& written) {
+  if (world_.traces) world_.Trace("master", "the store says " + written.ToString());
+  Perform(keeper_->Answered(world_.queue.now(), written));
+}
+
 void SimMaster::Step(const RoundEvent& event) {
   if (world_.traces) world_.Trace("master", Text(event));
-  Perform(registry_->Step(world_.queue.now(), event));
+  std::vector<JobEffects> all = registry_->Step(world_.queue.now(), event);
+  for (const JobEffects& job : all) {
+    for (const RoundEffect& effect : job.effects) {
+      if (const auto* close = std::get_if<CloseStreamTo>(&effect)) open_.erase(close->stream);
+      if (const auto* decided = std::get_if<Decided>(&effect))
+        options_.on_decision(decided->reason);
+    }
+  }
+  Perform(keeper_->Pass(world_.queue.now(), std::move(all)));
   const RoundMachine* job = machine();
   // A master that died while a generation ended has forgotten why: its successor may take the echo
   // of a membership change for the cause.
@@ -176,10 +204,7 @@ void SimMaster::Perform(const std::vector<JobEffects>& all) {
         }
         network_.SendToAgent(send->stream, send->message);
       } else if (const auto* close = std::get_if<CloseStreamTo>(&effect)) {
-        open_.erase(close->stream);
         network_.Close(close->stream);
-      } else if (const auto* decided = std::get_if<Decided>(&effect)) {
-        options_.on_decision(decided->reason);
       }
     }
   }

@@ -10,13 +10,14 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/job_registry.h"
+#include "rendezvous/record_keeper.h"
 #include "tests/sim/sim_network.h"
+#include "tests/sim/sim_store.h"
 
 namespace muster::sim {
 
-// The master's process: the job registry of the product under a loop that treats lateness as
-// rendezvous/master_loop.cc does. Checked after every step.
+// The master's process: the job registry and the record keeper of the product under a loop that
+// treats lateness as rendezvous/master_loop.cc does. Checked after every step.
 class SimMaster : public MasterEnd {
  public:
   struct Options {
@@ -25,9 +26,9 @@ class SimMaster : public MasterEnd {
     std::function<void(const Reason&)> on_decision;
   };
 
-  SimMaster(SimWorld& world, SimNetwork& network, Options options);
+  SimMaster(SimWorld& world, SimNetwork& network, SimStore& store, Options options);
 
-  void Start();  // without memory of an earlier life
+  void Start();  // with what the store has of an earlier life
   void Kill();
   void Freeze(Duration duration);
   void Thaw();
@@ -48,7 +49,7 @@ class SimMaster : public MasterEnd {
   struct Opened {
     StreamId stream = 0;
   };
-  using Incoming = std::variant<Opened, MessageArrived, StreamBroken>;
+  using Incoming = std::variant<Opened, MessageArrived, StreamBroken, absl::Status>;
 
   void Deliver(Incoming incoming);
   void DrainOne();
@@ -56,6 +57,7 @@ class SimMaster : public MasterEnd {
   void Handle(const Opened& event);
   void Handle(const MessageArrived& event);
   void Handle(const StreamBroken& event);
+  void Handle(const absl::Status& written);  // the store's answer
   void Step(const RoundEvent& event);
   void CheckVerdict(uint64_t instance, const Verdict& verdict);
   void Perform(const std::vector<JobEffects>& all);
@@ -64,11 +66,13 @@ class SimMaster : public MasterEnd {
 
   SimWorld& world_;
   SimNetwork& network_;
+  SimStore& store_;
   Options options_;
   std::unique_ptr<JobRegistry> registry_;
+  std::unique_ptr<RecordKeeper> keeper_;
   std::set<StreamId> open_;
   std::vector<std::function<void()>> idle_callbacks_;
-  std::map<uint64_t, Verdict> verdicts_;  // of this life, by instance
+  std::map<uint64_t, Verdict> verdicts_;  // by instance; of this life where there is no store
   bool is_frozen_ = false;
   std::deque<Incoming> inbox_;  // while frozen, and until it has caught up
   Time wake_ = kNever;

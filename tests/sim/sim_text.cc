@@ -166,6 +166,7 @@ std::string Text(const RoundEvent& event) {
 
 std::string Text(const RoundEffect& effect) {
   return std::visit(Overload{
+                        [](const Persist&) { return std::string("persist"); },
                         [](const SendTo& e) {
                           return "s" + Number(static_cast<int64_t>(e.stream)) + " -> " +
                                  Text(e.message);

@@ -30,7 +30,7 @@ struct SimWorld {
   int faults = 0;           // of any kind
   int worker_failures = 0;  // workers that failed by themselves, not for want of their peers
   int fatal_failures = 0;   // of these: programs that cannot be executed
-  int master_crashes = 0;
+  int master_crashes = 0;   // after which it had forgotten everything
 };
 
 }  // namespace muster::sim

@@ -1,0 +1,83 @@
+#ifndef MUSTER_RENDEZVOUS_JOB_RECORD_H_
+#define MUSTER_RENDEZVOUS_JOB_RECORD_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/incident.h"
+#include "rendezvous/messages.h"
+#include "rendezvous/reason.h"
+
+namespace muster {
+
+// What a master must know of a job when it starts again: what RoundMachine::Record() gives and its
+// restoring constructor takes. Plain values; as bytes: rendezvous/state_codec.h. What agents tell
+// again when they re-attach (addresses, ports, what runs) is not in it.
+
+// A place of the current generation.
+struct SeatRecord {
+  std::string node_id;       // empty: a member that the master had not heard of yet
+  uint64_t incarnation = 0;  // 0: likewise
+  int rank_base = 0;
+  int role_rank_base = 0;
+  int role_world_size = 1;
+  // kRunning: its workers may be alive. kStopped only of a member that is lost: the others say it
+  // again. kSucceeded.
+  WorkersPhase phase = WorkersPhase::kRunning;
+  bool operator==(const SeatRecord&) const = default;
+};
+
+// A node of which more is known than its place, or that has none.
+struct NodeRecord {
+  std::string id;
+  uint64_t incarnation = 0;
+  int last_group_rank = -1;  // for stable ranks
+  bool leaving = false;
+  std::vector<uint64_t> retired = {};
+  bool operator==(const NodeRecord&) const = default;
+};
+
+struct JobRecord {
+  enum class Stage { kForming, kUnderWay, kStopping, kClosed };
+
+  std::string job_id;
+  uint64_t instance = 1;
+  Stage stage = Stage::kForming;
+  std::optional<JobSettings> settings;
+  int64_t generation = 0;
+  int64_t highest_heard = 0;
+  int restarts_used = 0;
+  int quick_failures = 0;  // in a row
+  int last_size = 0;       // nodes of the generation before; 0: none
+
+  // The table of the generation; the seats by group rank, empty while there is none.
+  std::vector<SeatRecord> seats;
+  int world_size = 1;
+  std::string master_addr;
+  int master_port = 0;
+  int restart_count = 0;
+
+  std::vector<NodeRecord> nodes;  // by id
+  Incident incident;              // of the generation that is under way or being stopped
+  Reason reason;                  // why it is being stopped
+  std::optional<Leaving> last_leave;
+  std::optional<Verdict> verdict;  // when closed
+
+  bool operator==(const JobRecord&) const = default;
+};
+
+// A job's record as it is now, under its name in a store; without a record the key is removed.
+struct RecordChange {
+  std::string key;
+  std::optional<JobRecord> record;
+};
+
+// "jobs/ID/INSTANCE", with each byte of the id that is not a letter, a digit, '.', '_' or '-' as
+// %XX.
+std::string RecordKey(const std::string& job_id, uint64_t instance);
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_JOB_RECORD_H_
