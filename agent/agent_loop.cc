@@ -146,6 +146,10 @@ class AgentLoop {
       for (SupervisorEffect& effect : machine_.Step(EventLoop::Now(), next)) {
         std::visit([this](auto& e) { Perform(e); }, effect);
       }
+      // The warden keeps it for the time when this process is frozen.
+      if (const Time fence = machine_.Fence(); fence != std::exchange(fence_, fence)) {
+        host_.SetFence({fence.time_since_epoch().count()});
+      }
     }
     is_dispatching_ = false;
   }
@@ -232,6 +236,7 @@ class AgentLoop {
   ReservedPort port_;  // for the next generation, and while it runs
   std::deque<SupervisorEvent> events_;
   bool is_dispatching_ = false;
+  Time fence_ = kNever;  // what the warden knows
   std::optional<int> exit_code_;
 };
 

@@ -21,6 +21,7 @@ class ProcessHost {
 
   // Replaces the one before; {} takes it back.
   virtual void SetLastWill(const LastWillRequest& will) = 0;
+  virtual void SetFence(const FenceRequest& fence) = 0;
 };
 
 }  // namespace muster

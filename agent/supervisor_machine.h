@@ -58,6 +58,7 @@ class SupervisorMachine {
 
   // When Step must be called with TimeCame; kNever when only events can change something.
   Time NextDeadline() const;
+  Time Fence() const;  // strict fencing: no worker lives longer, even if nobody asks the machine
 
   SupervisorPhase phase() const { return phase_; }
   const Assignment& assignment() const { return assignment_; }  // generation 0: none yet
@@ -140,7 +141,6 @@ class SupervisorMachine {
   Time finish_at_ = kNever;
   Time no_master_since_ = kNever;  // kNever: a master talks to us
   Time still_waiting_at_ = kNever;
-
   Time now_{};                 // of the step under way
   SupervisorEffects effects_;  // of the step under way
 };

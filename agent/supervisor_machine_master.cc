@@ -163,6 +163,13 @@ Time SupervisorMachine::NoMasterDeadline() const {
   return kNever;
 }
 
+Time SupervisorMachine::Fence() const {
+  const JobSettings& settings = options_.hello.settings;
+  const bool is_fenced = options_.has_remote_master && settings.fencing == Fencing::kStrict;
+  if (!is_fenced || !HasWorkers()) return kNever;
+  return link_.vouched_at() + settings.master_loss_timeout;
+}
+
 void SupervisorMachine::GiveUpWithoutMaster() {
   const std::string why =
       master_problem_.empty() ? options_.endpoint + " does not answer" : master_problem_;

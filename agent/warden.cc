@@ -52,9 +52,13 @@ class Warden {
 
   [[noreturn]] void Run() {
     while (true) {
-      const bool agent_is_alive = WaitForWork(kNever);
+      const bool agent_is_alive = WaitForWork(fence_);
       while (std::optional<std::string> frame = channel_.NextFrame()) Serve(*frame);
       if (!agent_is_alive) LastRites();
+      if (Now() >= fence_) {
+        fence_ = kNever;
+        Signal({SIGKILL, true});
+      }
       Reap();
     }
   }
@@ -87,6 +91,8 @@ class Warden {
       Spawn(*spawn);
     } else if (const auto* signal = std::get_if<SignalRequest>(&*request)) {
       Signal(*signal);
+    } else if (const auto* fence = std::get_if<FenceRequest>(&*request)) {
+      fence_ = Time(std::chrono::nanoseconds(fence->at_ns));
     } else {
       last_will_ = std::get<LastWillRequest>(*request);
     }
@@ -157,7 +163,7 @@ class Warden {
     has_children_ = true;
     if (!ReapUntil(Now())) {
       SignalDescendants(SIGTERM);
-      if (!ReapUntil(Now() + orphan_grace_)) {
+      if (!ReapUntil(std::min(Now() + orphan_grace_, fence_))) {
         killing_ = true;
         group_.Kill();
         SignalDescendants(SIGKILL);
@@ -183,6 +189,7 @@ class Warden {
   Duration orphan_grace_;
   WorkerGroup group_;
   LastWillRequest last_will_;
+  Time fence_ = kNever;          // the tree is killed then
   std::map<int, uint32_t> ids_;  // started processes by pid
   bool has_children_ = false;    // started, orphaned to us, or a spawn that failed: not yet reaped
   bool killing_ = false;

@@ -77,6 +77,7 @@ void WardenHost::Signal(const SignalRequest& request) {
 }
 
 void WardenHost::SetLastWill(const LastWillRequest& will) { Send(will); }
+void WardenHost::SetFence(const FenceRequest& fence) { Send(fence); }
 
 void WardenHost::OnReady() {
   const bool was_writing = channel_.wants_write();

@@ -26,6 +26,7 @@ class WardenHost : public ProcessHost {
   void Spawn(SpawnRequest request, const std::vector<int>& fds) override;
   void Signal(const SignalRequest& request) override;
   void SetLastWill(const LastWillRequest& will) override;
+  void SetFence(const FenceRequest& fence) override;
 
   int warden_pid() const { return pid_; }
 

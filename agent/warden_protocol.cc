@@ -11,6 +11,7 @@ enum class Type : uint8_t {
   kSpawn = 1,
   kSignal,
   kLastWill,
+  kFence,
   kStarted,
   kNotStarted,
   kExited,
@@ -135,6 +136,11 @@ std::string Encode(const WardenRequest& request) {
     writer.Put(signal->only);
     return writer.Finish();
   }
+  if (const auto* fence = std::get_if<FenceRequest>(&request)) {
+    Writer writer(Type::kFence);
+    writer.Put(fence->at_ns);
+    return writer.Finish();
+  }
   Writer writer(Type::kLastWill);
   const auto& will = std::get<LastWillRequest>(request);
   writer.Put(will.argv);
@@ -195,6 +201,9 @@ std::optional<WardenRequest> DecodeRequest(std::string_view frame) {
   } else if (*type == Type::kLastWill) {
     LastWillRequest will;
     if (reader.Get(will.argv) && reader.Get(will.folder) && reader.AtEnd()) return will;
+  } else if (*type == Type::kFence) {
+    FenceRequest fence;
+    if (reader.Get(fence.at_ns) && reader.AtEnd()) return fence;
   }
   return std::nullopt;
 }

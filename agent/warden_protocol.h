@@ -45,7 +45,14 @@ struct LastWillRequest {
   bool operator==(const LastWillRequest&) const = default;
 };
 
-using WardenRequest = std::variant<SpawnRequest, SignalRequest, LastWillRequest>;
+// Until when processes may live unless the agent says otherwise, for an agent that is frozen: then
+// SIGKILL goes to the whole tree. Replaces the one before.
+struct FenceRequest {
+  int64_t at_ns = INT64_MAX;  // on the monotonic clock; INT64_MAX: for ever
+  bool operator==(const FenceRequest&) const = default;
+};
+
+using WardenRequest = std::variant<SpawnRequest, SignalRequest, LastWillRequest, FenceRequest>;
 
 // ── Warden → agent ──────────────────────────────────────────────────────────────────────────────
 

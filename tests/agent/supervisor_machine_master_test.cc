@@ -192,6 +192,21 @@ TEST(SupervisorMasterLoss, AShortTimeoutIsSharedByPatienceAndGrace) {
   EXPECT_NE(node.Pass(15s).find("SignalTree KILL"), std::string::npos);
 }
 
+TEST(SupervisorMasterLoss, StrictFencingBindsTheWorkersToTheLastHeartbeatThatWasAnswered) {
+  SupervisorOptions options = NodeOfMany();
+  options.hello.settings.fencing = Fencing::kStrict;
+  options.hello.settings.master_loss_timeout = 30s;
+  Node node(options);
+  EXPECT_EQ(node.machine.Fence(), kNever) << "nothing runs";
+  node.RunGeneration(1);
+  const Time born = node.machine.Fence();
+  EXPECT_LE(born, node.now + 30s);
+  PassWithMaster(node, 10s);
+  EXPECT_EQ(node.machine.Fence(), born + 10s);
+  node.Pass(10s);
+  EXPECT_EQ(node.machine.Fence(), born + 10s) << "no answer, no more time";
+}
+
 TEST(SupervisorMasterLoss, AnAgentThatWasStoppedPastTheTimeoutKillsAtOnce) {
   Node node;
   node.RunGeneration(1).Step(MasterLost{false, "connection reset"});

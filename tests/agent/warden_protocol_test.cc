@@ -25,13 +25,15 @@ class Dice {
     return list;
   }
   WardenRequest Request() {
-    switch (Below(3)) {
+    switch (Below(4)) {
       case 0:
         return SpawnRequest{Number(), List(1), List(0), static_cast<uint8_t>(Below(4)),
                             std::vector<uint32_t>(Below(3), Below(kCpusMax))};
       case 1:
         return SignalRequest{static_cast<int32_t>(Number()), Below(2) == 0,
                              static_cast<int32_t>(Number())};
+      case 2:
+        return FenceRequest{static_cast<int64_t>(Number()) << 20};
       default:
         return LastWillRequest{List(0), "/a folder"};
     }

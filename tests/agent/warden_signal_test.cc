@@ -122,6 +122,18 @@ TEST_F(WardenSignal, AStoppedWorkerDiesOfTerm) {
   EXPECT_FALSE(Watched(pid).IsAlive());
 }
 
+TEST_F(WardenSignal, AFenceThatIsNotMovedKillsAllDescendants) {
+  Start();
+  Output output;
+  Bash(0, Family(kSleep), output);
+  const Watched family[] = {output.Process(), output.Process(), output.Process()};
+  host_->SetFence({(EventLoop::Now() + std::chrono::hours(1)).time_since_epoch().count()});
+  host_->SetFence({(EventLoop::Now() + std::chrono::milliseconds(50)).time_since_epoch().count()});
+  for (const Watched& process : family) EXPECT_TRUE(process.Ends());
+  const ExitedAnswer exited = Next<ExitedAnswer>();
+  EXPECT_EQ(ExitStatus::FromWait(exited.wait_status), ExitStatus::Signalled(SIGKILL));
+}
+
 TEST_F(WardenSignal, ToTheWorkersOnlyIsNotForTheirChildren) {
   Start();
   Output output;
