@@ -29,18 +29,21 @@ void EventLoop::Unwatch(int fd) {
 }
 
 void EventLoop::RunOnce(Time deadline) {
-  timespec timeout{};
-  timespec* wait = nullptr;
-  if (deadline != kNever) {
-    const Duration left = std::max(deadline - Now(), Duration::zero());
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
-    timeout.tv_sec = seconds.count();
-    timeout.tv_nsec = (left - seconds).count();
-    wait = &timeout;
-  }
   std::array<epoll_event, 64> ready;
-  const int count =
-      epoll_pwait2(epoll_.get(), ready.data(), static_cast<int>(ready.size()), wait, nullptr);
+  int count = 0;
+  do {
+    timespec timeout{};
+    if (deadline != kNever) {
+      const Duration left = std::max(deadline - Now(), Duration::zero());
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+      timeout.tv_sec = seconds.count();
+      timeout.tv_nsec = (left - seconds).count();
+    }
+    count = epoll_pwait2(epoll_.get(), ready.data(), static_cast<int>(ready.size()),
+                         deadline == kNever ? nullptr : &timeout, nullptr);
+    // SIGCONT interrupts: what became ready while this process was stopped is served before the
+    // deadline is taken for missed.
+  } while (count < 0 && errno == EINTR);
   for (int i = 0; i < count; ++i) {
     // An earlier callback of this round may have removed this one.
     auto it = callbacks_.find(ready[i].data.fd);
