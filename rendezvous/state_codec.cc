@@ -18,14 +18,14 @@ constexpr int kCountMax = 1 << 30;
 
 v1::WorkersPhase Encode(WorkersPhase phase) { return static_cast<v1::WorkersPhase>(phase); }
 
-void EncodeSeats(const JobRecord& from, v1::JobState* to) {
+void EncodeSeats(const JobRecord& from, v1::KeptJob* to) {
   if (from.seats.empty()) return;
   to->set_world_size(from.world_size);
   to->set_master_addr(WireText(from.master_addr, kHostBytesMax));
   to->set_master_port(from.master_port);
   to->set_restart_count(from.restart_count);
   for (const SeatRecord& seat : from.seats) {
-    v1::SeatState* wire = to->add_seats();
+    v1::KeptSeat* wire = to->add_seats();
     wire->set_node_id(WireText(seat.node_id, kIdBytesMax));
     wire->set_incarnation(seat.incarnation);
     wire->set_rank_base(seat.rank_base);
@@ -35,9 +35,9 @@ void EncodeSeats(const JobRecord& from, v1::JobState* to) {
   }
 }
 
-void EncodeNodes(const JobRecord& from, v1::JobState* to) {
+void EncodeNodes(const JobRecord& from, v1::KeptJob* to) {
   for (const NodeRecord& node : from.nodes) {
-    v1::NodeState* wire = to->add_nodes();
+    v1::KeptNode* wire = to->add_nodes();
     wire->set_id(WireText(node.id, kIdBytesMax));
     wire->set_incarnation(node.incarnation);
     if (node.last_group_rank >= 0) wire->set_last_group_rank(node.last_group_rank);
@@ -46,7 +46,7 @@ void EncodeNodes(const JobRecord& from, v1::JobState* to) {
   }
 }
 
-void EncodeIncident(const Incident& from, v1::IncidentState* to) {
+void EncodeIncident(const Incident& from, v1::KeptIncident* to) {
   to->set_member_gone(from.member_gone());
   to->set_planned(from.planned());
   if (!from.root_cause()) return;
@@ -54,7 +54,7 @@ void EncodeIncident(const Incident& from, v1::IncidentState* to) {
   *to->mutable_failure() = muster::Encode(AgentMessage(from.root_cause()->what)).worker_failed();
 }
 
-void EncodeReason(const Reason& from, v1::ReasonState* to) {
+void EncodeReason(const Reason& from, v1::KeptReason* to) {
   to->set_label(Label(from.code));
   to->set_subject(WireText(from.subject, kTextBytesMax));
   to->set_a(from.a);
@@ -84,7 +84,7 @@ JobRecord::Stage DecodeStage(FieldCheck* check, Stage stage) {
   return static_cast<JobRecord::Stage>(stage);
 }
 
-void DecodeSeats(FieldCheck* check, const v1::JobState& from, JobRecord* to) {
+void DecodeSeats(FieldCheck* check, const v1::KeptJob& from, JobRecord* to) {
   if (from.seats().empty()) return;
   check->Range("seats", from.seats_size(), 1, kNodesMax);
   to->world_size = check->Int("world_size", from.world_size(), 1, kCountMax);
@@ -93,7 +93,7 @@ void DecodeSeats(FieldCheck* check, const v1::JobState& from, JobRecord* to) {
   to->restart_count = check->Int("restart_count", from.restart_count(), 0, kCountMax);
   std::set<std::string> ids;
   int last_base = -1;
-  for (const v1::SeatState& wire : from.seats()) {
+  for (const v1::KeptSeat& wire : from.seats()) {
     SeatRecord seat;
     seat.node_id = check->Text("seats.node_id", wire.node_id(), kIdBytesMax);
     seat.incarnation = wire.incarnation();
@@ -117,9 +117,9 @@ void DecodeSeats(FieldCheck* check, const v1::JobState& from, JobRecord* to) {
   }
 }
 
-void DecodeNodes(FieldCheck* check, const v1::JobState& from, JobRecord* to) {
+void DecodeNodes(FieldCheck* check, const v1::KeptJob& from, JobRecord* to) {
   check->Range("nodes", from.nodes_size(), 0, kNodesMax);
-  for (const v1::NodeState& wire : from.nodes()) {
+  for (const v1::KeptNode& wire : from.nodes()) {
     NodeRecord node;
     node.id = check->Id("nodes.id", wire.id());
     node.incarnation = wire.incarnation();
@@ -135,7 +135,7 @@ void DecodeNodes(FieldCheck* check, const v1::JobState& from, JobRecord* to) {
   }
 }
 
-Incident DecodeIncident(FieldCheck* check, const v1::IncidentState& from) {
+Incident DecodeIncident(FieldCheck* check, const v1::KeptIncident& from) {
   Incident to;
   if (from.has_failure()) {
     v1::AgentMessage wire;
@@ -148,7 +148,7 @@ Incident DecodeIncident(FieldCheck* check, const v1::IncidentState& from) {
   return to;
 }
 
-Reason DecodeReason(FieldCheck* check, const v1::ReasonState& from) {
+Reason DecodeReason(FieldCheck* check, const v1::KeptReason& from) {
   Reason to;
   to.subject = check->Text("reason.subject", from.subject(), kTextBytesMax);
   to.a = from.a();
@@ -178,7 +178,7 @@ void CheckTogether(FieldCheck* check, const JobRecord& record) {
   if (record.restarts_used > record.settings->max_restarts) check->Fail("too many restarts used");
 }
 
-JobRecord DecodeState(FieldCheck* check, const v1::JobState& from) {
+JobRecord DecodeState(FieldCheck* check, const v1::KeptJob& from) {
   JobRecord to;
   to.job_id = check->Id("job_id", from.job_id());
   to.instance = from.instance();
@@ -212,7 +212,7 @@ JobRecord DecodeState(FieldCheck* check, const v1::JobState& from) {
 }  // namespace
 
 std::string EncodeJob(const JobRecord& record) {
-  v1::JobState wire;
+  v1::KeptJob wire;
   wire.set_job_id(WireText(record.job_id, kIdBytesMax));
   wire.set_instance(record.instance);
   wire.set_stage(static_cast<v1::JobStage>(record.stage));
@@ -236,7 +236,7 @@ std::string EncodeJob(const JobRecord& record) {
 }
 
 absl::StatusOr<JobRecord> DecodeJob(std::string_view bytes) {
-  v1::JobState wire;
+  v1::KeptJob wire;
   if (!wire.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError("it is not the state of a job");
   }

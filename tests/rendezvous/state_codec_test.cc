@@ -135,7 +135,7 @@ TEST(StateCodecTest, AJobOfTenThousandNodesIsSmallerThanTwoMegabytes) {
 // An edit of a good state, and what must be said of it.
 struct Damage {
   std::string what;
-  std::function<void(v1::JobState*)> edit;
+  std::function<void(v1::KeptJob*)> edit;
 };
 
 TEST(StateCodecTest, WhatDoesNotMakeSenseIsRefusedAndNamed) {
@@ -148,40 +148,40 @@ TEST(StateCodecTest, WhatDoesNotMakeSenseIsRefusedAndNamed) {
   record.seats = {{"a", 1, 0, 0, 4}, {"b", 2, 2, 2, 4}};
   record.nodes = {{"c", 3}, {"d", 4}};
   const std::vector<Damage> damages = {
-      {"job_id is empty", [](v1::JobState* s) { s->clear_job_id(); }},
+      {"job_id is empty", [](v1::KeptJob* s) { s->clear_job_id(); }},
       {"stage is 9, which this version does not know",
-       [](v1::JobState* s) { s->set_stage(static_cast<v1::JobStage>(9)); }},
-      {"it has no settings", [](v1::JobState* s) { s->clear_settings(); }},
-      {"it has no generation", [](v1::JobState* s) { s->clear_generation(); }},
+       [](v1::KeptJob* s) { s->set_stage(static_cast<v1::JobStage>(9)); }},
+      {"it has no settings", [](v1::KeptJob* s) { s->clear_settings(); }},
+      {"it has no generation", [](v1::KeptJob* s) { s->clear_generation(); }},
       {"seats and stage do not go together",
-       [](v1::JobState* s) { s->set_stage(v1::JOB_STAGE_FORMING); }},
-      {"seats and stage do not go together", [](v1::JobState* s) { s->clear_seats(); }},
-      {"verdict and stage differ", [](v1::JobState* s) { s->mutable_verdict(); }},
-      {"too many restarts used", [](v1::JobState* s) { s->set_restarts_used(1); }},
-      {"node a has two seats", [](v1::JobState* s) { s->mutable_seats(1)->set_node_id("a"); }},
+       [](v1::KeptJob* s) { s->set_stage(v1::JOB_STAGE_FORMING); }},
+      {"seats and stage do not go together", [](v1::KeptJob* s) { s->clear_seats(); }},
+      {"verdict and stage differ", [](v1::KeptJob* s) { s->mutable_verdict(); }},
+      {"too many restarts used", [](v1::KeptJob* s) { s->set_restarts_used(1); }},
+      {"node a has two seats", [](v1::KeptJob* s) { s->mutable_seats(1)->set_node_id("a"); }},
       {"rank_base does not grow",
-       [](v1::JobState* s) {
+       [](v1::KeptJob* s) {
          s->mutable_seats(1)->set_rank_base(0);
          s->mutable_seats(1)->set_role_rank_base(0);
        }},
       {"rank_base is 4, not from 0 to 3",
-       [](v1::JobState* s) { s->mutable_seats(1)->set_rank_base(4); }},
+       [](v1::KeptJob* s) { s->mutable_seats(1)->set_rank_base(4); }},
       {"seats.phase is 2",
-       [](v1::JobState* s) { s->mutable_seats(0)->set_phase(v1::WORKERS_PHASE_STOPPING); }},
-      {"nodes are not in the order", [](v1::JobState* s) { s->mutable_nodes(1)->set_id("c"); }},
-      {"its reason is unknown", [](v1::JobState* s) { s->mutable_reason()->set_label("x"); }},
-      {"settings: ", [](v1::JobState* s) { s->mutable_settings()->set_nodes_min(0); }},
+       [](v1::KeptJob* s) { s->mutable_seats(0)->set_phase(v1::WORKERS_PHASE_STOPPING); }},
+      {"nodes are not in the order", [](v1::KeptJob* s) { s->mutable_nodes(1)->set_id("c"); }},
+      {"its reason is unknown", [](v1::KeptJob* s) { s->mutable_reason()->set_label("x"); }},
+      {"settings: ", [](v1::KeptJob* s) { s->mutable_settings()->set_nodes_min(0); }},
       {"incident: ",
-       [](v1::JobState* s) {
+       [](v1::KeptJob* s) {
          s->mutable_incident()->set_failed_node("a");
          s->mutable_incident()->mutable_failure()->set_rank(-1);
        }},
   };
-  v1::JobState good;
+  v1::KeptJob good;
   ASSERT_TRUE(good.ParseFromString(EncodeJob(record)));
   ASSERT_TRUE(DecodeJob(good.SerializeAsString()).ok());
   for (const Damage& damage : damages) {
-    v1::JobState bad = good;
+    v1::KeptJob bad = good;
     damage.edit(&bad);
     const absl::Status status = DecodeJob(bad.SerializeAsString()).status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << damage.what << ": " << status;
