@@ -95,12 +95,36 @@ void SignalOne(const Process& process, int self, int signal) {
   if (AsksToEnd(signal)) syscall(SYS_pidfd_send_signal, pidfd.get(), SIGCONT, nullptr, 0);
 }
 
-void WaitForAnEnd(const std::vector<Process>& processes, Time deadline) {
+// Its parent has not reaped it.
+bool HasEnded(int pid) {
+  const std::string stat = ReadAll("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat.compare(name_end, 3, ") Z") == 0;
+}
+
+// Signals every descendant; returns those that had not ended before.
+std::vector<Process> SignalTree(int self, int signal) {
+  std::vector<Process> signalled;
+  for (const Process& process : Tree()) {
+    if (process.parent != self && HasEnded(process.pid)) continue;
+    SignalOne(process, self, signal);
+    signalled.push_back(process);
+  }
+  return signalled;
+}
+
+// Until one of them has ended. What they have forked since they were listed is orphaned by that and
+// not before, so that who looks then misses nobody.
+void WaitForAnEnd(const std::vector<Process>& signalled, int self, Time deadline) {
   std::vector<UniqueFd> pidfds;
   std::vector<pollfd> waits;
-  for (const Process& process : processes) {
-    pidfds.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
-    waits.push_back({pidfds.back().get(), POLLIN, 0});
+  for (const Process& process : signalled) {
+    UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+    if (!pidfd.valid() && errno != ESRCH) break;  // no descriptors left: the others will do for now
+    const int parent = ParentOf(process.pid);
+    if (!pidfd.valid() || (parent != process.parent && parent != self)) return;
+    waits.push_back({pidfd.get(), POLLIN, 0});
+    pidfds.push_back(std::move(pidfd));
   }
   const Duration left = std::max(deadline - EventLoop::Now(), Duration::zero());
   const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left);
@@ -135,17 +159,13 @@ std::vector<int> EndDescendants(int signal, Duration patience) {
   const int self = getpid();
   const Time deadline = EventLoop::Now() + patience;
   while (true) {
-    SignalDescendants(signal);
+    const std::vector<Process> signalled = SignalTree(self, signal);
     int pid = 0;
     while ((pid = waitpid(-1, nullptr, WNOHANG)) > 0) {
     }
     if (pid < 0 && errno == ECHILD) return {};
     if (EventLoop::Now() >= deadline) return Descendants();
-    // Our own children only: what has another parent comes to us or is reaped when that one ends.
-    std::vector<Process> children;
-    AppendChildren(self, children);
-    // An orphan may come to us while we wait for the others, and nothing tells: look again soon.
-    WaitForAnEnd(children, std::min(deadline, EventLoop::Now() + std::chrono::milliseconds(50)));
+    WaitForAnEnd(signalled, self, deadline);
   }
 }
 

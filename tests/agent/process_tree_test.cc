@@ -152,6 +152,36 @@ TEST(ProcessTree, WhatDoesNotEndIsGivenUpAndNamed) {
   EXPECT_EQ(ProcessText(pid), "pid " + std::to_string(pid)) << "it is gone";
 }
 
+TEST(ProcessTree, AnOrphanThatComesWhileOthersAreWaitedForIsEndedToo) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  Family family;
+  std::array<int, 2> lifeline;
+  ASSERT_EQ(pipe(lifeline.data()), 0);
+  const int elder = fork();
+  if (elder == 0) {
+    // Deaf to TERM; ends when the grandchild, which does not exist yet, has ended.
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGCHLD, SIG_IGN);
+    family.Fork([] {
+      signal(SIGTERM, [](int) {
+        if (fork() != 0) _exit(0);
+        signal(SIGTERM, SIG_DFL);
+        sigset_t blocked;
+        sigfillset(&blocked);
+        sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
+        while (true) pause();
+      });
+    });
+    close(lifeline[1]);
+    char nothing = 0;
+    _exit(read(lifeline[0], &nothing, 1) == 0 ? 0 : 1);
+  }
+  close(lifeline[1]);
+  close(lifeline[0]);
+  family.NextPid();
+  EXPECT_TRUE(EndDescendants(SIGTERM, std::chrono::minutes(1)).empty());
+}
+
 TEST(ProcessTree, NothingToSignalIsFine) { SignalDescendants(SIGKILL); }
 
 }  // namespace
