@@ -68,6 +68,7 @@ SupervisorOptions MachineOptions(const AgentOptions& options) {
   hello.topology_key = options.topology_key;
   if (!options.endpoint_host.empty()) {
     result.endpoint = ToString(HostPort{options.endpoint_host, options.endpoint_port});
+    result.endpoint_option = options.endpoint_option;
   }
   result.stop_grace = options.stop_grace;
   result.orphan_grace = options.orphan_grace;
@@ -159,7 +160,7 @@ class AgentLoop {
       if (auto* message = std::get_if<MasterMessage>(&*event)) {
         Dispatch(FromMaster{std::move(*message)});
       } else if (auto* ended = std::get_if<StreamEnded>(&*event)) {
-        Dispatch(MasterLost{ended->unreachable, std::move(ended->detail)});
+        Dispatch(MasterLost{ended->unreachable, std::move(ended->detail), ended->obstacle});
       } else {
         Dispatch(RendezvousDone{});
       }

@@ -5,10 +5,12 @@
 #include <csignal>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/time.h"
+#include "rendezvous/etcd_options.h"
 #include "rendezvous/settings.h"
 
 namespace muster {
@@ -62,10 +64,12 @@ struct AgentOptions {
 
   // With whom.
   JobSettings settings;
-  std::string endpoint_host;  // empty in single-node jobs
+  std::string endpoint_host;  // of the master, or of etcd; empty in single-node jobs
   int endpoint_port = 0;
-  int fixed_group_rank = -1;      // static mode: --node-rank
-  std::string fixed_master_addr;  // static mode
+  std::optional<EtcdOptions> etcd;  // that of the endpoint, through which the master is found
+  std::string endpoint_option = "--rdzv-endpoint";  // that it came from, for advice
+  int fixed_group_rank = -1;                        // static mode: --node-rank
+  std::string fixed_master_addr;                    // static mode
   int fixed_master_port = 0;
   std::string local_addr;  // --local-addr
   std::string topology_key;

@@ -8,6 +8,7 @@
 #include "agent/effects.h"
 #include "base/exit_status.h"
 #include "rendezvous/messages.h"
+#include "rendezvous/rendezvous_client.h"
 
 // What the supervisor machine (agent/supervisor_machine.h) is told; what it orders is in
 // agent/effects.h. Plain values.
@@ -32,6 +33,7 @@ struct FromMaster {
 struct MasterLost {
   bool unreachable = false;
   std::string detail;
+  Obstacle obstacle = Obstacle::kNone;
 };
 
 // After FinishRendezvous: the job needs nothing of this node any more.

@@ -171,6 +171,9 @@ std::string ExitReportText(const ExitReport& report) {
   AddStopped(report.stopped, box);
   box.Line("");
   box.Path("logs", report.log_root);
+  if (report.log_bytes_lost > 0) {
+    box.Field("", std::to_string(report.log_bytes_lost) + " bytes are missing there");
+  }
   if (!report.verdict.empty()) box.Field("verdict", report.verdict);
   box.Field("exit code", std::to_string(report.exit_code));
   box.Border();

@@ -61,7 +61,8 @@ struct ExitReport {
   std::string failed_node;
   int failed_rank = -1;
 
-  std::string log_root;  // directory of the run's logs; may be empty
+  std::string log_root;        // directory of the run's logs; may be empty
+  int64_t log_bytes_lost = 0;  // that log files did not take, in the whole run
 };
 
 // The block for stderr at the end of a failed job: root cause, other failures, stopped workers,

@@ -48,6 +48,7 @@ class GenerationShell {
   std::string LogPath(int local_rank) const { return directory_.LogFile(local_rank, true); }
   std::string ErrorFile(int local_rank) const { return directory_.ErrorFile(local_rank); }
   const std::string& log_root() const { return directory_.log_root(); }
+  int64_t log_bytes_lost() const { return pump_.file_bytes_lost(); }
   // What the run leaves on the machine while it lasts: RunDirectory::private_root.
   const std::string& private_root() const { return directory_.private_root(); }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 
 namespace muster {
 namespace {
@@ -213,8 +214,22 @@ void LogPump::CloseGeneration() {
   }
   std::stable_partition(tees.begin(), tees.end(), [](TeeStream* t) { return t->in_long_line(); });
   for (TeeStream* tee : tees) tee->Close();
+  WarnOfLostBytes();
   filtered_out_.reset();
   filtered_err_.reset();
+}
+
+void LogPump::WarnOfLostBytes() {
+  if (std::exchange(lost_bytes_told_, buffers_.file_bytes_lost) == buffers_.file_bytes_lost) return;
+  int64_t bytes = 0;
+  int files = 0;
+  std::string place;
+  for (const Stream& stream : streams_) {
+    if (stream.tee == nullptr || stream.tee->file_bytes_lost() == 0) continue;
+    bytes += stream.tee->file_bytes_lost();
+    place = ++files == 1 ? stream.tee->file_path() : std::to_string(files) + " log files";
+  }
+  Log(LogLevel::kWarning, std::to_string(bytes) + " bytes are missing in " + place);
 }
 
 bool LogPump::Flush(Time deadline, int interrupt_fd) {

@@ -75,6 +75,10 @@ class LogPump {
   // pipe is not waited for) and closes everything but the consoles.
   void CloseGeneration();
 
+  // What log files did not take, in all generations. Files that workers write by themselves are not
+  // counted.
+  int64_t file_bytes_lost() const { return buffers_.file_bytes_lost; }
+
   // Blocks until the consoles have taken all that waits, `deadline`, or `interrupt_fd` is readable.
   // False: something is lost.
   bool Flush(Time deadline, int interrupt_fd = -1);
@@ -93,6 +97,7 @@ class LogPump {
   absl::Status OpenTee(int local_rank, bool err, const Assignment& assignment,
                        const RunDirectory& directory);
   bool Shown(int local_rank) const;
+  void WarnOfLostBytes();
   ConsoleWriter& Console(bool err);
 
   EventLoop& loop_;
@@ -100,6 +105,7 @@ class LogPump {
   Context context_;
   LinePrefix prefix_;
   TeeBuffers buffers_;
+  int64_t lost_bytes_told_ = 0;
   std::unique_ptr<ConsoleWriter> console_out_;
   std::unique_ptr<ConsoleWriter> console_err_;  // null: the same place as stdout, or not needed yet
   std::vector<Stream> streams_;                 // 2 * local rank + (stderr ? 1 : 0)

@@ -1,12 +1,15 @@
 #include "agent/master_link.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster {
 namespace {
 
 constexpr Duration kBackOffFirst = std::chrono::milliseconds(100);
 constexpr Duration kBackOffMost = std::chrono::seconds(5);
+constexpr Duration kForeignPatience = std::chrono::seconds(10);
+constexpr Duration kSilentPatience = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -28,6 +31,7 @@ void MasterLink::Opened(Time now) {
 void MasterLink::Heard(Time now) {
   if (state_ != State::kOpen) return;
   attempts_ = 0;
+  has_heard_ = true;
   if (heard_on_this_stream_) return;
   heard_on_this_stream_ = true;
   // Any first message answers the Hello.
@@ -41,8 +45,9 @@ void MasterLink::Acknowledged(uint64_t sequence) {
   }
 }
 
-void MasterLink::Lost(Time now) {
+void MasterLink::Lost(Time now, Obstacle obstacle) {
   if (state_ == State::kClosed) return;
+  if (obstacle != std::exchange(obstacle_, obstacle)) obstacle_since_ = now;
   state_ = State::kBackingOff;
   heartbeat_at_ = kNever;
   unacknowledged_.clear();
@@ -70,6 +75,21 @@ MasterLink::Action MasterLink::Due(Time now) const {
 
 bool MasterLink::is_silent(Time now) const {
   return heartbeats_ && !unacknowledged_.empty() && now >= unacknowledged_.front().at + lease_;
+}
+
+bool MasterLink::is_blocked(Time now) const {
+  if (has_heard_) return false;
+  switch (obstacle_) {
+    case Obstacle::kNone:
+      return false;
+    case Obstacle::kForbidden:
+      return true;
+    case Obstacle::kForeign:
+      return now >= obstacle_since_ + kForeignPatience;
+    case Obstacle::kSilent:
+      return now >= obstacle_since_ + std::max(kSilentPatience, 2 * lease_);
+  }
+  return false;
 }
 
 uint64_t MasterLink::NextSequence(Time now) {

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/time.h"
+#include "rendezvous/rendezvous_client.h"
 #include "rendezvous/settings.h"
 
 namespace muster {
@@ -27,7 +28,7 @@ class MasterLink {
   // A HeartbeatAck came.
   void Acknowledged(uint64_t sequence);
   // The stream ended: kOpen is due after a back-off (0.1 s doubling to 5 s, with jitter).
-  void Lost(Time now);
+  void Lost(Time now, Obstacle obstacle = Obstacle::kNone);
   // No more action: the node is done with the master.
   void Close();
 
@@ -41,6 +42,12 @@ class MasterLink {
   // When the last message was sent that the master is known to have received; the base of the
   // master-loss time-out.
   Time vouched_at() const { return vouched_at_; }
+  // A master has spoken to this node at some time.
+  bool has_heard() const { return has_heard_; }
+  // None ever has, and what keeps this node from it will stay: it may not listen where the master
+  // belongs, or every attempt for 10 s met another protocol there, or every attempt for 30 s (and
+  // two leases) met a listener that did not answer, which may also be a master that is stopped.
+  bool is_blocked(Time now) const;
 
  private:
   enum class State { kIdle, kOpen, kBackingOff, kClosed };
@@ -61,6 +68,9 @@ class MasterLink {
   Time reopen_at_ = kNever;
   Time vouched_at_{};
   bool heard_on_this_stream_ = false;
+  bool has_heard_ = false;
+  Obstacle obstacle_ = Obstacle::kNone;  // of the last attempt
+  Time obstacle_since_{};
 };
 
 }  // namespace muster

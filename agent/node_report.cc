@@ -83,13 +83,10 @@ NodeReport::NodeReport(const AgentOptions& options, GenerationShell& generation)
 
 absl::Status NodeReport::Prepare() const {
   if (options_.report_file.empty()) return absl::OkStatus();
-  const size_t slash = options_.report_file.rfind('/');
-  const std::string folder =
-      slash == std::string::npos ? "." : options_.report_file.substr(0, slash + 1);
-  if (access(folder.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("the report file ", options_.report_file,
-                                                  " cannot be written: ", strerror(errno),
-                                                  "; choose a folder that can be written"));
+  const absl::Status status = CheckReplaceable(options_.report_file);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("the report file ", status.message(),
+                                                  ": choose a file that can be written"));
 }
 
 FailedWorker NodeReport::LocalFailure(const Outcome& outcome, int local_rank) const {
@@ -186,6 +183,7 @@ void NodeReport::Finish(const Outcome& outcome, int exit_code) {
   exit.program = options_.program;
   exit.job_id = options_.job_id;
   exit.restarts_max = options_.settings.max_restarts;
+  exit.log_bytes_lost = generation_.log_bytes_lost();
   report_.leaving_signal = outcome.leaving_signal;
   report_.ended_ms = UnixMs();
   if (exit_code != 0) {
@@ -221,6 +219,11 @@ void NodeReport::Print(const Outcome& outcome) const {
     report.failed_rank = outcome.verdict->failed_rank;
   }
   if (!report.cause && report.failures.empty() && report.cause_elsewhere.empty()) return;
+  if (report.cause && report.cause->pid == 0) {
+    // There is nothing to look into: no process was there.
+    Log(LogLevel::kError, FailureLine(*report.cause));
+    return;
+  }
   const std::string text = ExitReportText(report);
   // A terminal that takes nothing must not keep the launcher: what it does not take is lost.
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;

@@ -118,6 +118,7 @@ std::string JobReportJson(const JobReport& report) {
   object.Number("restarts_max", report.exit.restarts_max);
   if (report.leaving_signal != 0) object.Text("stopped_by", SignalName(report.leaving_signal));
   object.Some("reason", report.reason).Some("logs", report.exit.log_root);
+  object.Number("log_bytes_lost", report.exit.log_bytes_lost);
   object.Raw("cause", report.cause ? FailureJson(*report.cause, 1) : std::string("null"));
   object.Raw("workers", Array(report.workers, 1, WorkerJson));
   object.Raw("incidents", Array(report.incidents, 1, IncidentJson));

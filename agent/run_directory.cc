@@ -36,7 +36,7 @@ absl::Status Problem(std::string_view what, std::string_view path, int error) {
     case EDQUOT:
       return absl::ResourceExhaustedError(text + "; free some space");
     default:
-      return absl::InternalError(text);
+      return absl::InternalError(text + "; choose another directory");
   }
 }
 

@@ -10,9 +10,10 @@
 
 namespace muster {
 
-// docs/EXIT_CODES.md: no master to be had, and what should not happen.
+// docs/EXIT_CODES.md: no master to be had, what should not happen, what cannot work here.
 inline constexpr int kExitNoMaster = 69;
 inline constexpr int kExitBroken = 70;
+inline constexpr int kExitConfig = 78;
 
 // How long a process may stay after SIGKILL (uninterruptible sleep) before the agent goes without
 // it.

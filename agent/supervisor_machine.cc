@@ -76,7 +76,9 @@ void SupervisorMachine::Leave(const SignalReceived& event) {
   const std::string who =
       event.sender_pid > 0 ? " from pid " + std::to_string(event.sender_pid) : "";
   const std::string what = SignalName(event.signal) + who;
-  Say(NoteLevel::kWarning, what + ": stopping");
+  const bool is_typed = event.sender_pid == 0;
+  Say(NoteLevel::kWarning,
+      what + ": stopping" + (is_typed && HasWorkers() ? " (again to kill)" : ""));
   if (phase_ == SupervisorPhase::kFinishing) return EndWith(exit_code_);
   outcome_.leaving_signal = event.signal;
   leaving_ = Leaving{assignment_.generation, LeaveCause::kSignal, what};
@@ -118,7 +120,8 @@ void SupervisorMachine::On(const TimeCame&) {
   switch (link_.Due(now_)) {
     case MasterLink::Action::kOpen:
       if (link_.is_silent(now_)) {
-        MasterIsGone("it has not answered for " + DurationText(options_.hello.settings.lease()));
+        MasterIsGone(options_.endpoint + " has not answered for " +
+                     DurationText(options_.hello.settings.lease()));
       }
       Greet();
       break;
@@ -132,8 +135,11 @@ void SupervisorMachine::On(const TimeCame&) {
     still_waiting_at_ = kNever;
     if (phase_ != SupervisorPhase::kJoining) return;
     still_waiting_at_ = now_ + kNextWaitNote;
-    std::string reason = no_master_since_ == kNever ? wait_reason_ : master_problem_;
-    if (reason.empty()) reason = "no word from the master yet";
+    std::string reason = master_problem_;  // which begins with the endpoint
+    if (!wait_reason_.empty() && no_master_since_ == kNever) {
+      reason = options_.endpoint + ": " + wait_reason_;
+    }
+    if (reason.empty()) reason = "no word yet from " + options_.endpoint;
     Say(NoteLevel::kWarning, "still waiting: " + reason);
   }
 }

@@ -16,8 +16,9 @@ namespace muster {
 
 // What the machine is told at birth.
 struct SupervisorOptions {
-  Hello hello;                          // the machine fills in next_port and running
-  std::string endpoint = "the master";  // as messages call it
+  Hello hello;                                      // the machine fills in next_port and running
+  std::string endpoint = "the master";              // as messages call it
+  std::string endpoint_option = "--rdzv-endpoint";  // that users correct when nobody is there
   Duration stop_grace{};
   Duration orphan_grace{};
   bool has_remote_master = false;  // false: single-node job, the master is in this process
@@ -99,7 +100,6 @@ class SupervisorMachine {
   void Obey(const Drain& message);
   void Obey(const Verdict& message);
   void Obey(const Rejected& message);
-
   void Greet();  // opens a stream: Hello and what the master must know beyond it
   void Start(const Assignment& assignment);
   void Fail(const WorkerFailed& failure);

@@ -52,8 +52,14 @@ void SupervisorMachine::On(const FromMaster& event) {
 
 void SupervisorMachine::On(const MasterLost& event) {
   if (phase_ == SupervisorPhase::kFinishing) return;
-  link_.Lost(now_);
+  link_.Lost(now_, event.obstacle);
   MasterIsGone(event.detail);
+  if (!link_.is_blocked(now_)) return;
+  const bool is_forbidden = event.obstacle == Obstacle::kForbidden;
+  Say(NoteLevel::kError, "no master: " + event.detail + ": choose " +
+                             (is_forbidden ? "a port above 1023" : "another port") + " (" +
+                             options_.endpoint_option + ")");
+  EndWith(kExitConfig);
 }
 
 void SupervisorMachine::MasterIsGone(const std::string& problem) {
@@ -174,12 +180,17 @@ void SupervisorMachine::GiveUpWithoutMaster() {
   const std::string why =
       master_problem_.empty() ? options_.endpoint + " does not answer" : master_problem_;
   if (phase_ == SupervisorPhase::kRunning) {
-    Say(NoteLevel::kError, "no master for too long (" + why + "): stopping the workers");
+    Say(NoteLevel::kError,
+        "no master for too long (" + why + "), see --master-loss-timeout: stopping the workers");
     BeginStop(StopCause::kMasterLost, SIGTERM);
     kill_at_ = std::min(kill_at_, link_.vouched_at() + options_.hello.settings.master_loss_timeout);
     return;
   }
-  Say(NoteLevel::kError, "no master: " + why);
+  const bool is_joining = phase_ == SupervisorPhase::kJoining && !link_.has_heard();
+  Say(NoteLevel::kError, "no master: " + why +
+                             (is_joining ? ": start the node that has this address, or correct " +
+                                               options_.endpoint_option
+                                         : ": start this node again when a master can be reached"));
   EndWith(kExitNoMaster);
 }
 

@@ -159,21 +159,19 @@ void TeeStream::End() {
   pipe_.reset();
   targets_.file.Close();
   if (targets_.console != nullptr) targets_.console->Forget(this);
-  if (file_lost_bytes_ > 0) {
-    Log(LogLevel::kWarning,
-        std::to_string(file_lost_bytes_) + " bytes are missing in " + targets_.file.path());
-  }
 }
 
 void TeeStream::WriteFile(std::string_view data) {
   size_t written = 0;
   const int error = targets_.file.Write(data, &written);
   if (error == 0) return;
-  if (file_lost_bytes_ == 0) {
+  const int64_t lost = static_cast<int64_t>(data.size() - written);
+  if (buffers_.file_bytes_lost == 0) {
     Log(LogLevel::kWarning, "log file " + targets_.file.path() + ": " + strerror(error) +
                                 "; output is lost there, and still shown on the console");
   }
-  file_lost_bytes_ += static_cast<int64_t>(data.size() - written);
+  file_bytes_lost_ += lost;
+  buffers_.file_bytes_lost += lost;
 }
 
 void TeeStream::WriteFiltered(std::string_view data) {

@@ -24,11 +24,12 @@ struct TeeTargets {
   bool keep_tail = false;  // for Tail
 };
 
-// Buffers that all streams of one loop share.
+// What all streams of one loop share.
 struct TeeBuffers {
   std::string input;
   std::string lines;
   std::string matches;
+  int64_t file_bytes_lost = 0;  // that log files did not take; the first are warned of
 };
 
 // One pipe and what is made of its bytes (agent/log_pump.h says the rules). Everything happens on
@@ -54,6 +55,10 @@ class TeeStream {
 
   // It has shown a part of a line.
   bool in_long_line() const { return splitter_.in_long_line(); }
+
+  // What its log file did not take.
+  int64_t file_bytes_lost() const { return file_bytes_lost_; }
+  const std::string& file_path() const { return targets_.file.path(); }
 
   // The last lines of the stream, of its last 16 KiB; needs TeeTargets::keep_tail.
   std::string Tail(int lines) const;
@@ -84,7 +89,7 @@ class TeeStream {
   std::string tail_;
   bool started_ = false;
   bool tail_cut_ = false;
-  int64_t file_lost_bytes_ = 0;
+  int64_t file_bytes_lost_ = 0;
   bool filtered_failed_ = false;
 };
 

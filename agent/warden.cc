@@ -218,6 +218,8 @@ void CloseAllBut(std::vector<int> keep) {
 [[noreturn]] void BecomeWarden(UniqueFd socket, const WardenOptions& options, const sigset_t& mask,
                                const rlimit& descriptors) {
   setsid();
+  // One that somebody stopped wakes up when the agent dies.
+  prctl(PR_SET_PDEATHSIG, SIGCONT);
   prctl(PR_SET_NAME, "muster-warden");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   SignalState signals = SignalState::TakeAndIgnore(

@@ -21,7 +21,9 @@ std::string HelpHint(const CommandSpec& command, absl::string_view does) {
 
 absl::Status Unknown(absl::string_view name, const CommandSpec& command) {
   std::vector<std::string> names = {"help"};
-  for (const OptionSpec& spec : command.options) names.emplace_back(spec.name);
+  for (const OptionSpec& spec : command.options) {
+    if (spec.kind != OptionKind::kRefused) names.emplace_back(spec.name);
+  }
   std::string nearest = NearestWord(std::string(name), names);
   return absl::InvalidArgumentError(
       absl::StrCat("unknown option ", Quoted(absl::StrCat("--", name)),

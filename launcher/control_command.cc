@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <climits>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -16,6 +15,7 @@
 #include "base/log.h"
 #include "launcher/exit_codes.h"
 #include "launcher/option_values.h"
+#include "launcher/print_out.h"
 #include "launcher/status_table.h"
 #include "rendezvous/control_client.h"
 #include "rendezvous/status_json.h"
@@ -29,13 +29,6 @@ int Fail(const absl::Status& status) {
   Log(LogLevel::kError, std::string(status.message()));
   const bool is_about_the_job = absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
   return is_about_the_job ? kExitNoSuchJob : ExitCodeFor(status);
-}
-
-// 0, or the exit code when it cannot be written.
-int PrintOut(const std::string& text) {
-  const bool is_written =
-      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  return is_written ? 0 : kExitCannotWrite;
 }
 
 // "anna on login1": for the job's report.

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,15 +16,17 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <sstream>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "agent/topology_sysfs.h"
 #include "base/host_port.h"
+#include "base/port_user.h"
 #include "base/unique_fd.h"
 #include "launcher/cpu_quota.h"
-#include "launcher/port_user.h"
 
 namespace muster {
 namespace {
@@ -60,6 +64,42 @@ struct Resolved {
   }
 };
 
+// 0, EADDRINUSE or EACCES for a program that wants to listen there.
+int TryPort(const std::string& host, int port) {
+  addrinfo hints = {};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  const std::string service = absl::StrCat(port);
+  Resolved resolved;
+  const std::string address = host == "localhost" ? "127.0.0.1" : host;
+  if (getaddrinfo(address.c_str(), service.c_str(), &hints, &resolved.list) != 0) {
+    hints.ai_flags |= AI_PASSIVE;
+    if (getaddrinfo("::", service.c_str(), &hints, &resolved.list) != 0) return 0;
+  }
+  const addrinfo& where = *resolved.list;
+  UniqueFd fd(socket(where.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // As servers do: connections that are only dying out do not count.
+  int on = 1;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(fd.get(), where.ai_addr, where.ai_addrlen) == 0) return 0;
+  return errno == EADDRINUSE || errno == EACCES ? errno : 0;
+}
+
+// A worker of a muster that was killed a moment ago ends within its orphan grace: true when it has.
+bool DyingWorkerLeaves(int pid) {
+  if (pid == 0) return false;
+  std::string stat, parent, name;
+  std::getline(std::ifstream(absl::StrCat("/proc/", pid, "/stat")), stat);
+  std::istringstream(stat.substr(std::min(stat.size(), stat.rfind(')') + 1))) >> parent >> parent;
+  std::getline(std::ifstream(absl::StrCat("/proc/", parent, "/comm")), name);
+  if (name != "muster-warden") return false;
+  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.valid()) return true;
+  constexpr int kPatienceMs = 3000;
+  pollfd wait{process.get(), POLLIN, 0};
+  return poll(&wait, 1, kPatienceMs) == 1;
+}
+
 }  // namespace
 
 int RealMachine::CpuCount() {
@@ -91,32 +131,16 @@ FileKind RealMachine::Inspect(const std::string& path) {
 }
 
 absl::Status RealMachine::CheckPortFree(const std::string& host, int port) {
-  std::string address = host == "localhost" ? "127.0.0.1" : host;
-  addrinfo hints = {};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_STREAM;
-  Resolved resolved;
-  if (getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &resolved.list) != 0) {
-    return absl::OkStatus();
+  int error = TryPort(host, port);
+  if (error == EADDRINUSE && DyingWorkerLeaves(FindPortUser(port).pid)) {
+    error = TryPort(host, port);
   }
-  const addrinfo& where = *resolved.list;
-  UniqueFd fd(socket(where.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // As servers do: connections that are only dying out do not count.
-  int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(fd.get(), where.ai_addr, where.ai_addrlen) == 0) return absl::OkStatus();
-  if (errno == EADDRINUSE) {
-    std::string user = PortUser(port);
-    return absl::FailedPreconditionError(
-        absl::StrCat("port ", port, " on ", host, " is in use", user.empty() ? "" : " by " + user,
-                     ": choose another --master-port, or none for any free port"));
-  }
-  if (errno == EACCES) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("port ", port, " on ", host,
-                     " may not be used (permission denied): choose one above 1023"));
-  }
-  return absl::OkStatus();
+  if (error == 0) return absl::OkStatus();
+  const PortUser user = error == EADDRINUSE ? FindPortUser(port) : PortUser();
+  return absl::FailedPreconditionError(
+      absl::StrCat("port ", port, " on ", host,
+                   error == EACCES ? " may not be used (permission denied)" : " is in use",
+                   user.pid == 0 ? "" : " by " + user.text));
 }
 
 std::string RealMachine::RandomId() {

@@ -35,9 +35,11 @@ class MachineProbe {
 
   virtual FileKind Inspect(const std::string& path) = 0;
 
-  // OK when a program could listen on `port` of `host`, or when `host` is not an address of this
-  // machine in numbers (nor "localhost") and cannot be tried. FailedPrecondition: somebody listens
-  // there already; the message says who, where that can be found out.
+  // Whether a worker here could listen on `port` of `host`. A name but "localhost" is not looked
+  // up: all addresses are tried. OK where that cannot be found out, as for an address of another
+  // machine. FailedPrecondition, without advice: somebody listens there, and who, where that is
+  // known; or the user may not. Where it is a worker whose muster has been killed, its end is
+  // awaited (3 s).
   virtual absl::Status CheckPortFree(const std::string& host, int port) = 0;
 
   // 32 hexadecimal digits that no other call and no other machine gets.

@@ -1,10 +1,12 @@
 // The command line of muster. Two programs are made from it: `muster`, which starts in about a
 // millisecond and runs jobs of one node, and `muster-cluster` with gRPC (launcher/cluster_door.h).
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -19,15 +21,11 @@
 #include "launcher/option_table.h"
 #include "launcher/option_values.h"
 #include "launcher/options.h"
+#include "launcher/print_out.h"
 #include "launcher/run_command.h"
 
 namespace muster {
 namespace {
-
-int Print(std::FILE* file, const std::string& text, int code) {
-  std::fwrite(text.data(), 1, text.size(), file);
-  return code;
-}
 
 int Usage(const std::string& problem) {
   Log(LogLevel::kError, problem);
@@ -44,12 +42,12 @@ int UnknownCommand(const std::string& word) {
 }
 
 int HelpCommand(const std::vector<std::string>& words) {
-  if (words.empty()) return Print(stdout, HelpText(), 0);
-  if (words.front() == "run") return Print(stdout, RunHelpText(), 0);
+  if (words.empty()) return PrintOut(HelpText());
+  if (words.front() == "run") return PrintOut(RunHelpText());
   for (const CommandSpec& spec : ControlSpecs()) {
-    if (words.front() == spec.name) return Print(stdout, ControlHelpText(spec), 0);
+    if (words.front() == spec.name) return PrintOut(ControlHelpText(spec));
   }
-  if (words.front() == "version" || words.front() == "help") return Print(stdout, HelpText(), 0);
+  if (words.front() == "version" || words.front() == "help") return PrintOut(HelpText());
   return UnknownCommand(words.front());
 }
 
@@ -61,7 +59,7 @@ int Control(const CommandSpec& spec, const std::vector<std::string>& words, cons
     Log(LogLevel::kError, std::string(options.status().message()));
     return ExitCodeFor(options.status());
   }
-  if (options->help) return Print(stdout, ControlHelpText(spec), 0);
+  if (options->help) return PrintOut(ControlHelpText(spec));
   const bool is_optional = *spec.arguments == '[';
   if (options->program.empty() && !is_optional) {
     return Usage(absl::StrCat("muster ", spec.name, " needs a job: its name (--rdzv-id)"));
@@ -85,14 +83,17 @@ int Main(int argc, char** argv) {
   if (!words.empty()) words.erase(words.begin());
   const EnvMap env = EnvMapFrom(environ);
   if (name == "torchrun") return RunCommand(words, env, argv);
-  if (words.empty()) return Print(stderr, HelpText(), kExitUsage);
+  if (words.empty()) {
+    std::fputs(HelpText().c_str(), stderr);
+    return kExitUsage;
+  }
 
   const std::string command = words.front();
   words.erase(words.begin());
   if (command == "run") return RunCommand(words, env, argv);
   if (command == "help" || command == "--help" || command == "-h") return HelpCommand(words);
   if (command == "version" || command == "--version") {
-    return Print(stdout, absl::StrCat("muster ", kVersion, "\n"), 0);
+    return PrintOut(absl::StrCat("muster ", kVersion, "\n"));
   }
   if (command == "last-will") return LastWillCommand(words, argv);
   for (const CommandSpec& spec : ControlSpecs()) {
@@ -101,10 +102,24 @@ int Main(int argc, char** argv) {
   return UnknownCommand(command);
 }
 
+// With less of a stack muster, or a thread of gRPC's, would end by a segmentation fault somewhere.
+constexpr rlim_t kStackMin = 256 * 1024;
+
+bool HasStack() {
+  rlimit stack{};
+  if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= kStackMin) return true;
+  // Not by Log, which wants some stack itself.
+  constexpr std::string_view kProblem =
+      "muster: the limit of the stack (ulimit -s) is below 256 KiB: raise it\n";
+  static_cast<void>(!write(STDERR_FILENO, kProblem.data(), kProblem.size()));
+  return false;
+}
+
 }  // namespace
 }  // namespace muster
 
 int main(int argc, char** argv) {
+  if (!muster::HasStack()) return muster::kExitOsError;
   try {
     return muster::Main(argc, argv);
   } catch (const std::system_error& error) {

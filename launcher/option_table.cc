@@ -97,9 +97,11 @@ constexpr OptionSpec kOptions[] = {
     {.name = "standalone", .kind = kSwitch, .group = kNodes,
      .help = "A job on this machine alone; other jobs on it are not met.",
      .check = Checked<ParseSwitch>},
-    {.name = "rdzv-backend", .group = kNodes, .metavar = "static|c10d", .default_text = "static",
-     .help = "How the nodes find each other: by given ranks and address, or at an endpoint where "
-             "nodes may come and go. An endpoint without --node-rank means c10d.",
+    {.name = "rdzv-backend", .group = kNodes, .metavar = "static|c10d|etcd|etcd-v2",
+     .default_text = "static",
+     .help = "How the nodes find each other: by given ranks and address, at an endpoint where "
+             "nodes may come and go (an endpoint without --node-rank means c10d), or through etcd, "
+             "which is not available yet.",
      .check = Checked<ParseBackend>},
     {.name = "rdzv-endpoint", .group = kNodes, .metavar = "HOST[:PORT]",
      .default_note = "none; port 29400",
@@ -163,6 +165,11 @@ constexpr OptionSpec kOptions[] = {
      .help = "Quick failures in a row (within 10 s and before READY=1) that end the job, whatever "
              "is left of --max-restarts.",
      .check = CheckedWhole<0, kCountMax>},
+    {.name = "max-restart-delay", .group = kFailures, .metavar = "TIME", .default_text = "30s",
+     .in_torchrun = false,
+     .help = "The longest wait before a restart: from the second quick failure in a row on the job "
+             "waits 1 s, 2 s, 4 s and so on. 0: every restart is immediate.",
+     .check = Checked<ParseSpan>},
     {.name = "fatal-exit-codes", .group = kFailures, .metavar = "CODES",
      .default_note = "none", .in_torchrun = false,
      .help = "Exit codes of a worker that end the job at once, as in 3,64-78; 128 + n for signal "
@@ -253,6 +260,9 @@ constexpr OptionSpec kOptions[] = {
     {.name = "print-completion", .group = kOther, .metavar = "bash|zsh|fish", .has_pet = false,
      .help = "Print what completes the command line in that shell, and do nothing else.",
      .check = CheckedShell},
+    {.name = "version", .kind = kSwitch, .group = kOther, .in_torchrun = false, .has_pet = false,
+     .help = "Print the version of muster, also when it is called torchrun, and do nothing else.",
+     .check = Checked<ParseSwitch>},
 };
 // clang-format on
 

@@ -68,7 +68,8 @@ absl::StatusOr<Slots> ParseSlots(absl::string_view text) {
   if (ReadWhole(text, &number) && number >= 1 && number <= kRanksMax) {
     return Slots{SlotCount::kNumber, number};
   }
-  return Bad(Quoted(text), " is not a number of workers: give 1 or more, or cpu, gpu, auto");
+  return Bad(Quoted(text), " is not a number of workers: give 1 to ", kRanksMax,
+             ", or cpu, gpu, auto");
 }
 
 absl::StatusOr<StreamsByRank> ParseStreams(absl::string_view text) {
@@ -188,10 +189,8 @@ absl::StatusOr<JoinPolicy> ParseJoinPolicy(absl::string_view text) {
 absl::StatusOr<Backend> ParseBackend(absl::string_view text) {
   if (text == "static") return Backend::kStatic;
   if (text == "c10d") return Backend::kC10d;
-  if (text == "etcd" || text == "etcd-v2") {
-    return absl::UnimplementedError(absl::StrCat(Quoted(text), " is not available yet: use c10d"));
-  }
-  return Bad(Quoted(text), " is not a backend: give static or c10d");
+  if (text == "etcd" || text == "etcd-v2") return Backend::kEtcd;
+  return Bad(Quoted(text), " is not a backend: give static, c10d, etcd or etcd-v2");
 }
 
 absl::StatusOr<std::string> ParseHost(absl::string_view text) {

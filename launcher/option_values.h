@@ -60,8 +60,8 @@ absl::StatusOr<JoinPolicy> ParseJoinPolicy(absl::string_view text);
 // node, socket, exclusive, core-complex.
 absl::StatusOr<NumaBinding> ParseNumaBinding(absl::string_view text);
 
-// static or c10d; etcd and etcd-v2 are Unimplemented.
-enum class Backend { kStatic, kC10d };
+// static, c10d, etcd; etcd-v2 is etcd.
+enum class Backend { kStatic, kC10d, kEtcd };
 absl::StatusOr<Backend> ParseBackend(absl::string_view text);
 
 // A host name or an IP address without a port; brackets around an IPv6 address are taken off.

@@ -134,17 +134,20 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words, cons
 }
 
 std::vector<std::string> UnknownPetVariables(const EnvMap& env) {
-  std::vector<std::string> known;
+  constexpr absl::string_view kPet = "PET_";
+  std::vector<std::string> names;  // of the options: what they have in common makes nothing near
   for (const OptionSpec& spec : RunOptions()) {
-    if (spec.has_pet) known.push_back(PetVariable(spec));
+    if (spec.has_pet) names.push_back(PetVariable(spec).substr(kPet.size()));
   }
   std::vector<std::string> lines;
-  for (auto it = env.lower_bound("PET_"); it != env.end() && absl::StartsWith(it->first, "PET_");
-       ++it) {
-    if (std::find(known.begin(), known.end(), it->first) != known.end()) continue;
-    std::string nearest = NearestWord(it->first, known);
-    lines.push_back(absl::StrCat(it->first, " belongs to no option and is ignored",
-                                 nearest.empty() ? "" : ": did you mean " + nearest + "?"));
+  for (auto it = env.lower_bound(std::string(kPet));
+       it != env.end() && absl::StartsWith(it->first, kPet); ++it) {
+    const std::string name = it->first.substr(kPet.size());
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    std::string nearest = NearestWord(name, names);
+    lines.push_back(
+        absl::StrCat(it->first, " belongs to no option and is ignored",
+                     nearest.empty() ? "" : absl::StrCat(": did you mean ", kPet, nearest, "?")));
   }
   return lines;
 }

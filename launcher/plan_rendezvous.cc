@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kStaticMasterPort = 29500;  // torchrun's
 constexpr int kEndpointPort = 29400;      // torchrun's of c10d
-constexpr int kPortDistance = 100;        // of the master from MASTER_PORT, in static mode
+constexpr int kEtcdPort = 2379;
+constexpr int kPortDistance = 100;  // of the master from MASTER_PORT, in static mode
 constexpr int kPrivilegedPorts = 1024;
 constexpr Duration kStaticJoinTimeout = std::chrono::seconds(900);  // torchrun's
 constexpr Duration kStrictLossTimeout = std::chrono::seconds(30);
@@ -58,9 +59,10 @@ class RendezvousPlanner {
   absl::Status ChooseMode() {
     const std::string& endpoint = options_.text("rdzv-endpoint");
     if (options_.on("standalone")) return ChooseStandalone(endpoint);
+    const Backend backend = ParseBackend(options_.text("rdzv-backend")).value();
+    if (backend == Backend::kEtcd) return ChooseEtcd(endpoint);
     if (!endpoint.empty()) return ChooseEndpoint(endpoint);
     if (nodes_.max == 1) return ChooseSingleNode(From("nnodes"));
-    Backend backend = ParseBackend(options_.text("rdzv-backend")).value();
     if (backend == Backend::kStatic) return ChooseStatic();
     mode_ = Mode::kDynamic;
     agent_.endpoint_host = "localhost";
@@ -93,6 +95,22 @@ class RendezvousPlanner {
     return absl::OkStatus();
   }
 
+  absl::Status ChooseEtcd(const std::string& text) {
+    absl::StatusOr<HostPort> endpoint = ParseHostPort(text.empty() ? "localhost" : text, kEtcdPort);
+    if (!endpoint.ok()) {
+      return Bad(absl::StrCat(From("rdzv-endpoint"), ": ", endpoint.status().message()));
+    }
+    if (endpoint->port == 0) {
+      return Bad(absl::StrCat(From("rdzv-endpoint"), ": port 0 in ", Quoted(text),
+                              " is no port of etcd: give the port"));
+    }
+    mode_ = Mode::kDynamic;
+    agent_.endpoint_host = endpoint->host;
+    agent_.endpoint_port = endpoint->port;
+    agent_.etcd.emplace();
+    return absl::OkStatus();
+  }
+
   absl::Status ChooseEndpoint(const std::string& text) {
     absl::StatusOr<HostPort> endpoint = ParseHostPort(text, kEndpointPort);
     if (!endpoint.ok()) {
@@ -104,6 +122,7 @@ class RendezvousPlanner {
     mode_ = has_rank && options_.text("rdzv-backend") == "static" ? Mode::kStatic : Mode::kDynamic;
     agent_.endpoint_host = endpoint->host;
     agent_.endpoint_port = endpoint->port;
+    if (options_.given("rdzv-endpoint")) agent_.endpoint_option = From("rdzv-endpoint");
     return absl::OkStatus();
   }
 
@@ -127,6 +146,7 @@ class RendezvousPlanner {
     agent_.endpoint_port = master_port >= kPrivilegedPorts + kPortDistance
                                ? master_port - kPortDistance
                                : master_port + kPortDistance;
+    agent_.endpoint_option = "--master-addr and --master-port";
     return absl::OkStatus();
   }
 
@@ -157,7 +177,8 @@ class RendezvousPlanner {
 
   absl::Status SetMasterAddress() {
     if (mode_ != Mode::kSingleNode) {
-      Line("rendezvous", mode_ == Mode::kStatic ? "static" : "dynamic", From("rdzv-backend"));
+      const bool is_derived = !options_.given("rdzv-backend") && mode_ == Mode::kDynamic;
+      Line("rendezvous", ModeText(), From(is_derived ? "rdzv-endpoint" : "rdzv-backend"));
       Line("endpoint", ToString({agent_.endpoint_host, agent_.endpoint_port}),
            options_.text("rdzv-endpoint").empty() ? "derived" : From("rdzv-endpoint"));
     }
@@ -181,8 +202,19 @@ class RendezvousPlanner {
     }
     Line("MASTER_ADDR", agent_.fixed_master_addr, From("master-addr"));
     Line("MASTER_PORT", absl::StrCat(agent_.fixed_master_port), From("master-port"));
-    if (mode_ != Mode::kSingleNode) return absl::OkStatus();
-    return machine_.CheckPortFree(agent_.fixed_master_addr, agent_.fixed_master_port);
+    // Rank 0's worker listens there, which this node starts.
+    if (mode_ == Mode::kStatic && agent_.fixed_group_rank != 0) return absl::OkStatus();
+    absl::Status port = machine_.CheckPortFree(agent_.fixed_master_addr, agent_.fixed_master_port);
+    if (port.ok()) return port;
+    const bool is_alone = mode_ == Mode::kSingleNode;
+    return absl::Status(port.code(),
+                        absl::StrCat(port.message(), ": choose another --master-port",
+                                     is_alone ? ", or none for any free port" : " on all nodes"));
+  }
+
+  const char* ModeText() const {
+    if (agent_.etcd.has_value()) return "etcd";
+    return mode_ == Mode::kStatic ? "static" : "c10d";
   }
 
   void RemarkOnUnusedAddress() {
@@ -253,6 +285,7 @@ class RendezvousPlanner {
     settings.nodes_max = nodes_.max;
     settings.max_restarts = Number("max-restarts");
     settings.max_start_failures = Number("max-start-failures");
+    settings.max_restart_delay = ParseSpan(options_.text("max-restart-delay")).value();
     settings.fatal_exit_codes = ParseExitCodes(options_.text("fatal-exit-codes")).value();
     settings.stall_timeout = ParseSpan(options_.text("stall-timeout")).value();
     settings.fencing = ParseFencing(options_.text("fencing")).value();
@@ -283,6 +316,12 @@ class RendezvousPlanner {
       plan_.warnings.push_back(absl::StrCat(From("rdzv-conf"), ": timeout has no effect at an ",
                                             "endpoint: did you mean join_timeout?"));
     }
+    if (agent_.etcd.has_value()) {
+      agent_.etcd = conf.etcd;
+    } else if (!conf.of_etcd.empty()) {
+      plan_.warnings.push_back(absl::StrCat(From("rdzv-conf"), ": ", conf.of_etcd.front(),
+                                            " has no effect without --rdzv-backend etcd"));
+    }
     for (const std::string& key : conf.without_effect) {
       plan_.remarks.push_back(
           absl::StrCat(From("rdzv-conf"), ": ", key, " has no effect: there is nothing to set"));
@@ -296,10 +335,21 @@ class RendezvousPlanner {
     Line("nodes", range, From("nnodes"));
     Line("restarts", absl::StrCat(settings.max_restarts), From("max-restarts"));
     Line("start failures", absl::StrCat(settings.max_start_failures), From("max-start-failures"));
+    Line("restart delay", absl::StrCat("up to ", DurationText(settings.max_restart_delay)),
+         From("max-restart-delay"));
     Line("fatal exit codes", settings.fatal_exit_codes.ToString(), From("fatal-exit-codes"));
     Line("stall timeout", DurationText(settings.stall_timeout), From("stall-timeout"));
     if (mode_ == Mode::kSingleNode) return;
     std::string conf = From("rdzv-conf");
+    if (agent_.etcd.has_value()) {
+      const EtcdOptions& etcd = *agent_.etcd;
+      Line("etcd", etcd.tls ? "https" : "http", conf);
+      for (const auto& [name, file] : {std::pair("etcd CA", etcd.ca_file),
+                                       {"etcd certificate", etcd.cert_file},
+                                       {"etcd key", etcd.key_file}}) {
+        if (!file.empty()) Line(name, file, conf);
+      }
+    }
     Line("join timeout", DurationText(settings.join_timeout), conf);
     Line("last call", DurationText(settings.last_call), conf);
     Line("lease", DurationText(settings.lease()), conf);

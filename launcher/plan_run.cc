@@ -72,9 +72,11 @@ absl::Status PlanStdin(const Options& options, Plan* plan) {
   plan->agent.stdin_mode = choice.mode;
   plan->agent.stdin_local_rank = choice.local_rank;
   if (choice.local_rank < plan->agent.slots) return absl::OkStatus();
+  const int slots = plan->agent.slots;
   return absl::InvalidArgumentError(
       absl::StrCat(options.at("stdin").from, ": there is no local rank ", choice.local_rank,
-                   " among ", plan->agent.slots, " workers: give 0 to ", plan->agent.slots - 1));
+                   slots == 1 ? " on a node of one worker: give 0"
+                              : absl::StrCat(" among ", slots, " workers: give 0 to ", slots - 1)));
 }
 
 // A signal that ends the job is not also one that leaves it running.

@@ -36,11 +36,20 @@ absl::StatusOr<HostMaster> ParseIsHost(absl::string_view value) {
 
 absl::Status UnknownKey(absl::string_view key) {
   static const std::vector<std::string>& known =
-      *new std::vector<std::string>{"join_timeout",        "last_call_timeout",
-                                    "close_timeout",       "heartbeat_timeout",
-                                    "keep_alive_interval", "keep_alive_max_attempt",
-                                    "read_timeout",        "is_host",
-                                    "store_type",          "timeout"};
+      *new std::vector<std::string>{"join_timeout",
+                                    "last_call_timeout",
+                                    "close_timeout",
+                                    "heartbeat_timeout",
+                                    "keep_alive_interval",
+                                    "keep_alive_max_attempt",
+                                    "read_timeout",
+                                    "is_host",
+                                    "store_type",
+                                    "timeout",
+                                    "protocol",
+                                    "ca_cert",
+                                    "ssl_cert",
+                                    "ssl_cert_key"};
   if (key == "rank") {
     return absl::InvalidArgumentError("the key 'rank' is not for users: use --node-rank");
   }
@@ -60,6 +69,29 @@ absl::Status ReadStoreType(absl::string_view value, RdzvConf* conf) {
         absl::StrCat("store_type: ", Quoted(value), " is not a choice: give tcp"));
   }
   conf->without_effect.emplace_back("store_type");
+  return absl::OkStatus();
+}
+
+// By the names of etcd-v2 and of the older etcd backend.
+bool IsOfEtcd(absl::string_view key) {
+  return key == "protocol" || key == "ca_cert" || key == "cacert" || key == "ssl_cert" ||
+         key == "cert" || key == "ssl_cert_key" || key == "key";
+}
+
+absl::Status ReadOfEtcd(const std::string& key, absl::string_view value, RdzvConf* conf) {
+  conf->of_etcd.push_back(key);
+  if (key == "protocol") {
+    if (value != "http" && value != "https") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("protocol: ", Quoted(value), " is not a choice: give http or https"));
+    }
+    conf->etcd.tls = value == "https";
+  } else if (key == "ca_cert" || key == "cacert") {
+    conf->etcd.ca_file = std::string(value);
+  } else {
+    (key == "ssl_cert" || key == "cert" ? conf->etcd.cert_file : conf->etcd.key_file) =
+        std::string(value);
+  }
   return absl::OkStatus();
 }
 
@@ -83,10 +115,7 @@ absl::Status ReadItem(const std::string& key, absl::string_view value, RdzvConf*
     Duration ignored;
     return Read(key, value, ParsePositiveSpan, &ignored);
   }
-  if (key == "protocol" || key == "ssl_cert" || key == "ssl_cert_key" || key == "ca_cert") {
-    return absl::UnimplementedError(
-        absl::StrCat("the key '", key, "' is of the etcd backends, which are not available yet"));
-  }
+  if (IsOfEtcd(key)) return ReadOfEtcd(key, value, conf);
   return UnknownKey(key);
 }
 

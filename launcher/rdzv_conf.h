@@ -20,12 +20,15 @@ struct RdzvConf {
   std::optional<int> keep_alive_max_attempt;
   std::optional<Duration> timeout;  // static rendezvous: how long to wait for all nodes
   HostMaster host_master = HostMaster::kAuto;
+  EtcdOptions etcd;                         // without its endpoints
+  std::vector<std::string> of_etcd;         // the keys given that only etcd has a use for
   std::vector<std::string> without_effect;  // torchrun's keys that have nothing to set here
 };
 
 // Reads "key=value,key=value"; empty: nothing set. Of a key that occurs twice the last counts.
 // InvalidArgument, in one line, for: an item that is not key=value, a key that is not known (with
-// the nearest known one), a time that is not positive. Unimplemented: a file or etcd as the store.
+// the nearest known one), a time that is not positive, a protocol that is neither http nor https.
+// Unimplemented: a file as the store.
 absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text);
 
 }  // namespace muster

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "agent/agent_loop.h"
 #include "base/event_loop.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "launcher/cluster_door.h"
 #include "launcher/completion.h"
 #include "launcher/exit_codes.h"
@@ -21,6 +21,7 @@
 #include "launcher/node_name.h"
 #include "launcher/options.h"
 #include "launcher/plan.h"
+#include "launcher/print_out.h"
 #include "rendezvous/local_rendezvous.h"
 #include "rendezvous/reason.h"
 
@@ -30,11 +31,6 @@ namespace {
 int Fail(const absl::Status& status) {
   Log(LogLevel::kError, std::string(status.message()));
   return ExitCodeFor(status);
-}
-
-int Print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  return std::fflush(stdout) == 0 ? 0 : kExitSoftware;
 }
 
 // Makes the plan's base of a name into one that no other agent on this host has.
@@ -79,15 +75,21 @@ int BecomeCluster(char** argv) {
 int RunCommand(const std::vector<std::string>& words, const EnvMap& env, char** argv) {
   absl::StatusOr<Options> options = ParseOptions(words, env);
   if (!options.ok()) return Fail(options.status());
-  if (options->help) return Print(RunHelpText());
+  if (options->help) return PrintOut(RunHelpText());
+
+  if (options->on("version")) return PrintOut(absl::StrCat("muster ", kVersion, "\n"));
 
   const std::string& shell = options->text("print-completion");
-  if (!shell.empty()) return Print(CompletionScript(shell));
+  if (!shell.empty()) return PrintOut(CompletionScript(shell));
 
   RealMachine machine;
   absl::StatusOr<Plan> plan = MakePlan(*options, env, machine);
   if (!plan.ok()) return Fail(plan.status());
-  if (options->on("dry-run")) return Print(DryRunText(*plan));
+  if (options->on("dry-run")) return PrintOut(DryRunText(*plan));
+  if (plan->agent.etcd.has_value()) {
+    return Fail(absl::UnimplementedError(absl::StrCat(
+        "--rdzv-backend ", options->text("rdzv-backend"), " is not available yet: use c10d")));
+  }
   ClusterDoor* cluster = FindClusterDoor();
   if (plan->spans_nodes() && cluster == nullptr) return BecomeCluster(argv);
 

@@ -17,18 +17,20 @@ Rejected BadSettings(const Hello& hello, std::string detail) {
 std::optional<Rejected> RankRefusal(const Hello& hello, const std::map<std::string, Node>& nodes) {
   const int rank = hello.fixed_group_rank;
   if (rank >= 0 && hello.settings.nodes_min != hello.settings.nodes_max) {
-    return BadSettings(hello, "a fixed node rank needs a fixed number of nodes, not MIN:MAX");
+    return BadSettings(hello,
+                       "a --node-rank needs a fixed number of nodes, not MIN:MAX: give --nnodes N");
   }
   if (rank >= hello.settings.nodes_max) {
-    return BadSettings(hello, "its node rank is " + std::to_string(rank) + " in a job of " +
+    return BadSettings(hello, "its --node-rank is " + std::to_string(rank) + " in a job of " +
                                   std::to_string(hello.settings.nodes_max) +
                                   " nodes: ranks start at 0");
   }
   for (const auto& [id, other] : nodes) {
     if (id == hello.node_id || !other.attached() || other.leaving) continue;
     if ((other.hello.fixed_group_rank < 0) != (rank < 0)) {
-      return BadSettings(hello, rank < 0 ? "it has no fixed node rank and node " + id + " has one"
-                                         : "it has a fixed node rank and node " + id + " has none");
+      return BadSettings(hello, (rank < 0 ? "it has no --node-rank and node " + id + " has one"
+                                          : "it has a --node-rank and node " + id + " has none") +
+                                    ": give one to all nodes or to none");
     }
     if (rank >= 0 && other.hello.fixed_group_rank == rank) {
       const Reason reason{ReasonCode::kRejectedRank, hello.node_id, rank, 0, "node " + id};
@@ -40,6 +42,11 @@ std::optional<Rejected> RankRefusal(const Hello& hello, const std::map<std::stri
 
 }  // namespace
 
+Rejected Replaced(const std::string& node_id) {
+  return {kExitRefused, Sentence({ReasonCode::kNodeReplaced, node_id}) +
+                            ": where it is another node, give each a --node-id of its own"};
+}
+
 std::optional<Rejected> RefusalOf(const Hello& hello, const JobSettings* job,
                                   const std::map<std::string, Node>& nodes) {
   if (hello.node_id.empty()) return BadSettings(hello, "it has no node id");
@@ -49,7 +56,7 @@ std::optional<Rejected> RefusalOf(const Hello& hello, const JobSettings* job,
   if (const auto known = nodes.find(hello.node_id); known != nodes.end()) {
     const auto& retired = known->second.retired;
     if (std::count(retired.begin(), retired.end(), hello.incarnation) > 0) {
-      return Rejected{kExitRefused, Sentence({ReasonCode::kNodeReplaced, hello.node_id})};
+      return Replaced(hello.node_id);
     }
   }
   if (std::string error = DescribeError(hello.settings); !error.empty()) {

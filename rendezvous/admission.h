@@ -20,6 +20,9 @@ namespace muster {
 std::optional<Rejected> RefusalOf(const Hello& hello, const JobSettings* job,
                                   const std::map<std::string, Node>& nodes);
 
+// What a process is told whose place a newer one of the same node id has taken.
+Rejected Replaced(const std::string& node_id);
+
 }  // namespace muster
 
 #endif  // MUSTER_RENDEZVOUS_ADMISSION_H_

@@ -6,6 +6,7 @@
 
 #include "base/local_addresses.h"
 #include "rendezvous/hosting.h"
+#include "rendezvous/master_dial.h"
 
 namespace muster {
 
@@ -38,7 +39,7 @@ absl::StatusOr<MasterFinder::Found> ElectionFinder::Reach(const std::string& lea
   const absl::StatusOr<std::vector<std::string>> addresses = resolve(endpoint->host);
   if (!addresses.ok()) return addresses.status();
   absl::StatusOr<Connection> connection =
-      Connect(*addresses, endpoint->port, options_.connect_timeout, cancel_fd);
+      DialMaster(*addresses, endpoint->port, options_.connect_timeout, cancel_fd);
   if (!connection.ok()) return connection.status();
   return Found{*std::move(connection), *endpoint, 0, ""};
 }

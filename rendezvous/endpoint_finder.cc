@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "rendezvous/master_dial.h"
 #include "rendezvous/stream_end_text.h"
 
 namespace muster {
@@ -37,7 +38,7 @@ absl::StatusOr<Connection> EndpointFinder::Reach(const HostPort& endpoint, const
   if (options_.endpoints.size() == 1) {
     return HostOrConnect(endpoint, *std::move(addresses), cancel_fd);
   }
-  return Connect(*addresses, endpoint.port, options_.connect_timeout, cancel_fd);
+  return DialMaster(*addresses, endpoint.port, options_.connect_timeout, cancel_fd);
 }
 
 absl::StatusOr<Connection> EndpointFinder::HostOrConnect(const HostPort& endpoint,
@@ -48,11 +49,18 @@ absl::StatusOr<Connection> EndpointFinder::HostOrConnect(const HostPort& endpoin
     MutexLock lock(&mutex_);
     hosts = hosted_.server != nullptr;
   }
+  absl::Status forbidden;
   if (!hosts) {
     absl::StatusOr<HostedMaster> hosted = TryHost(clock_, options_, addresses);
-    if (!hosted.ok()) return hosted.status();
-    MutexLock lock(&mutex_);
-    hosted_ = *std::move(hosted);
+    // Somebody who may listen there perhaps does.
+    if (absl::IsPermissionDenied(hosted.status())) {
+      forbidden = hosted.status();
+    } else if (!hosted.ok()) {
+      return hosted.status();
+    } else {
+      MutexLock lock(&mutex_);
+      hosted_ = *std::move(hosted);
+    }
   }
   int port = endpoint.port;
   {
@@ -62,7 +70,10 @@ absl::StatusOr<Connection> EndpointFinder::HostOrConnect(const HostPort& endpoin
       port = hosted_.server->port();
     }
   }
-  return Connect(addresses, port, options_.connect_timeout, cancel_fd);
+  absl::StatusOr<Connection> connection =
+      DialMaster(addresses, port, options_.connect_timeout, cancel_fd);
+  if (absl::IsUnavailable(connection.status()) && !forbidden.ok()) return forbidden;
+  return connection;
 }
 
 bool EndpointFinder::TellWhenIdle(std::function<void()> callback) {

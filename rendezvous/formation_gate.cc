@@ -4,8 +4,8 @@
 
 namespace muster {
 
-void FormationGate::AfterFailure(bool is_quick, Time now) {
-  backoff_wait_ = backoff_.AfterFailure(is_quick);
+void FormationGate::AfterFailure(bool is_quick, Time now, const JobSettings& settings) {
+  backoff_wait_ = backoff_.AfterFailure(is_quick, settings.max_restart_delay);
   backoff_until_ = now + backoff_wait_;
 }
 

@@ -31,7 +31,7 @@ class FormationGate {
   void Ended(int size) { last_size_ = size; }
   int last_size() const { return last_size_; }
   // A failure was charged: the next generation may have to wait.
-  void AfterFailure(bool is_quick, Time now);
+  void AfterFailure(bool is_quick, Time now, const JobSettings& settings);
   // The generation that ended had got going: it ends the row of quick failures.
   void GotGoing() { backoff_.Reset(); }
   // How many failures in a row were quick.

@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "rendezvous/attend_call.h"
+#include "rendezvous/master_dial.h"
 #include "rendezvous/master_finder.h"
 #include "rendezvous/stream_end_text.h"
 
@@ -327,11 +328,12 @@ void GrpcRendezvous::Core::OnEnd(uint64_t epoch, const std::string& address,
   changed_.SignalAll();
   if (epoch != epoch_) return;
   const std::string detail = StreamEndText(endpoint_, address, status, heard);
-  if (heard) return EndLocked({.unreachable = false, .detail = detail});
+  if (heard)
+    return EndLocked({.unreachable = false, .detail = detail, .obstacle = Obstacle::kNone});
   AddFailureLocked(detail);
   passes_over_ = true;
   if (tries_left_ > 0 && !finishing_) return RedialLocked();
-  EndLocked({.unreachable = true, .detail = failures_});
+  EndLocked({.unreachable = true, .detail = failures_, .obstacle = Obstacle::kNone});
 }
 
 void GrpcRendezvous::Core::AddFailureLocked(const std::string& text) {
@@ -351,7 +353,7 @@ void GrpcRendezvous::Core::Fail(uint64_t epoch, const absl::Status& status) {
   MutexLock lock(&mutex_);
   if (epoch != epoch_ || abandoned_) return;
   AddFailureLocked(std::string(status.message()));
-  EndLocked({.unreachable = true, .detail = failures_});
+  EndLocked({.unreachable = true, .detail = failures_, .obstacle = ObstacleOf(status)});
 }
 
 GrpcRendezvous::GrpcRendezvous(Clock* clock, const ClusterOptions& options)

@@ -82,7 +82,10 @@ JobSettings DecodeSettings(FieldCheck* check, const v1::JobSettings& from) {
   to.keep_alive_interval =
       check->Span("settings.keep_alive_interval", from.keep_alive_interval_ns());
   to.keep_alive_max_attempt =
-      check->Int("settings.keep_alive_max_attempt", from.keep_alive_max_attempt(), 1, 100);
+      check->Int("settings.keep_alive_max_attempt", from.keep_alive_max_attempt(), 1, kCountMax);
+  if (to.keep_alive_interval > kLongestTimeout / std::max(to.keep_alive_max_attempt, 1)) {
+    check->Fail("the settings' lease is longer than " + DurationText(kLongestTimeout));
+  }
   to.master_loss_timeout =
       check->Span("settings.master_loss_timeout", from.master_loss_timeout_ns());
   to.exit_barrier_timeout =
@@ -95,6 +98,7 @@ JobSettings DecodeSettings(FieldCheck* check, const v1::JobSettings& from) {
     to.fatal_exit_codes.Add(check->Int("settings.fatal_exit_codes", code, 1, 255));
   }
   to.stall_timeout = check->Span("settings.stall_timeout", from.stall_timeout_ns());
+  to.max_restart_delay = check->Span("settings.max_restart_delay", from.max_restart_delay_ns());
   return to;
 }
 

@@ -53,6 +53,7 @@ void EncodeTo(const JobSettings& from, v1::JobSettings* to) {
     if (from.fatal_exit_codes.Contains(code)) to->add_fatal_exit_codes(code);
   }
   to->set_stall_timeout_ns(from.stall_timeout.count());
+  to->set_max_restart_delay_ns(from.max_restart_delay.count());
 }
 
 void EncodeTo(const Assignment& from, v1::Assignment* to) {

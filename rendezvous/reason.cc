@@ -133,7 +133,8 @@ std::string NodeSentence(const Reason& r) {
     case ReasonCode::kRejectedSettings:
       return node + " is refused" + AfterColon(r.detail);
     case ReasonCode::kRejectedRank:
-      return node + " is refused: rank " + Number(r.a) + " is taken by " + r.detail;
+      return node + " is refused: rank " + Number(r.a) + " is taken by " + r.detail +
+             ": give each node a --node-rank of its own";
     case ReasonCode::kAddressGuessed:
       return "the address of " + node + " is a guess" + AfterColon(r.detail);
     default:
@@ -155,10 +156,11 @@ std::string EndSentence(const Reason& r) {
       return "job failed: " + r.detail + "; no restart can mend it";
     case ReasonCode::kJobFailedStart:
       return "job failed: " + r.detail + "; " + Counted(r.a, "quick failure", "quick failures") +
-             " in a row, and max_start_failures is " + Number(r.b);
+             " in a row, and --max-start-failures is " + Number(r.b);
     case ReasonCode::kJobFailedJoinTimeout:
       return "the rendezvous timed out: " + Number(r.a) + " of " + Counted(r.b, "node", "nodes") +
-             " had come after " + r.detail;
+             " had come after " + r.detail +
+             ": start the others, or allow more time (--rdzv-conf join_timeout)";
     case ReasonCode::kJobStopped:
       return "job stopped by " + (r.subject.empty() ? "an operator" : r.subject);
     case ReasonCode::kJobAbandoned:

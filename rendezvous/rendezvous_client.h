@@ -9,10 +9,19 @@
 
 namespace muster {
 
+// What keeps this node from a master, where that is more than "nobody is there".
+enum class Obstacle {
+  kNone,
+  kForbidden,  // this node is where the master belongs, and may not listen on that port
+  kForeign,    // what listens there speaks another protocol
+  kSilent,     // what listens there takes connections and does not answer
+};
+
 // The stream is gone. `unreachable`: it never carried a message (refused, no route, name unknown).
 struct StreamEnded {
   bool unreachable = false;
   std::string detail;  // one line: endpoint, resolved address, cause
+  Obstacle obstacle = Obstacle::kNone;
 };
 
 // After Finish(): nothing on this node is needed by the job any more (a hosted master has no more

@@ -7,15 +7,16 @@ namespace muster {
 namespace {
 
 constexpr Duration kFirstWait = std::chrono::seconds(1);
-constexpr Duration kLongestWait = std::chrono::seconds(30);
+// So that doubling ends before it overflows.
+constexpr int kDoublingsMax = 30;
 
 }  // namespace
 
-Duration RestartBackoff::AfterFailure(bool is_quick) {
+Duration RestartBackoff::AfterFailure(bool is_quick, Duration longest) {
   in_a_row_ = is_quick ? in_a_row_ + 1 : 0;
   if (in_a_row_ < 2) return Duration::zero();
-  const int doublings = std::min(in_a_row_ - 2, 5);
-  const Duration wait = std::min(kFirstWait * (1 << doublings), kLongestWait);
+  const int doublings = std::min(in_a_row_ - 2, kDoublingsMax);
+  const Duration wait = std::min(kFirstWait * (1 << doublings), longest);
   const uint64_t thousandths = NextRandom() % 250;
   return wait - wait / 1000 * static_cast<int64_t>(thousandths);
 }

@@ -68,8 +68,7 @@ Node& RoundMachine::Admit(const MessageArrived& event, const Hello& hello) {
   if (node.attached() && node.stream != event.stream) {
     streams_.erase(node.stream);
     if (!is_same) {
-      Send(node.stream,
-           Rejected{kExitRefused, Sentence({ReasonCode::kNodeReplaced, hello.node_id})});
+      Send(node.stream, Replaced(hello.node_id));
     }
     CloseStream(node.stream);
   }

@@ -123,7 +123,7 @@ void RoundMachine::FinishIncident() {
   }
   if (incident.charges()) {
     const Failure& cause = *incident.root_cause();
-    gate_.AfterFailure(cause.is_quick(), now_);
+    gate_.AfterFailure(cause.is_quick(), now_, *settings_);
     if (restarts_used_ >= settings_->max_restarts) {
       return CloseFailed(cause, ReasonCode::kJobFailedBudget);
     }

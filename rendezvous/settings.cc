@@ -30,12 +30,18 @@ const char* JoinPolicyText(JoinPolicy policy) {
   return "unknown";
 }
 
+std::string NodesText(const JobSettings& settings) {
+  const std::string min = std::to_string(settings.nodes_min);
+  if (settings.nodes_min == settings.nodes_max) return min;
+  return min + ":" + std::to_string(settings.nodes_max);
+}
+
 class Difference {
  public:
   void Compare(const char* name, const std::string& job, const std::string& node) {
     if (job == node) return;
-    if (!text_.empty()) text_ += "; ";
-    text_ += std::string(name) + " is " + job + " in the job and " + node + " on this node";
+    text_ += (text_.empty() ? "" : "; ") + std::string(name) + " is " + job + " in the job and " +
+             node + " on this node";
   }
   void Compare(const char* name, int job, int node) {
     Compare(name, std::to_string(job), std::to_string(node));
@@ -43,101 +49,88 @@ class Difference {
   void Compare(const char* name, Duration job, Duration node) {
     Compare(name, DurationText(job), DurationText(node));
   }
-  const std::string& text() const { return text_; }
+  std::string text() const { return text_.empty() ? "" : text_ + ": give all nodes the same"; }
 
  private:
   std::string text_;
 };
 
-std::string NotPositive(const char* name, Duration value) {
-  if (value > Duration::zero()) return "";
-  return std::string(name) + " is " + DurationText(value) + ": give a time above zero";
+std::string TooFew(const char* name, int value, int least) {
+  if (value >= least) return "";
+  return std::string(name) + " is " + std::to_string(value) + ": give " + std::to_string(least) +
+         " or more";
 }
 
-std::string TooLong(const char* name, Duration value) {
-  if (value <= kLongestTimeout) return "";
-  return std::string(name) + " is " + DurationText(value) + ": give at most " +
-         DurationText(kLongestTimeout);
+// `least` is zero or next to it.
+std::string OutOfRange(const char* name, Duration value, Duration least) {
+  if (value >= least && value <= kLongestTimeout) return "";
+  std::string advice = "at most " + DurationText(kLongestTimeout);
+  if (value < least) advice = least == Duration::zero() ? "0 or more" : "a time above zero";
+  return std::string(name) + " is " + DurationText(value) + ": give " + advice;
 }
 
 }  // namespace
 
 std::string DescribeDifference(const JobSettings& job, const JobSettings& node) {
   Difference difference;
-  difference.Compare("nodes_min", job.nodes_min, node.nodes_min);
-  difference.Compare("nodes_max", job.nodes_max, node.nodes_max);
-  difference.Compare("max_restarts", job.max_restarts, node.max_restarts);
-  difference.Compare("max_start_failures", job.max_start_failures, node.max_start_failures);
-  difference.Compare("fatal_exit_codes", job.fatal_exit_codes.ToString(),
+  difference.Compare("--nnodes", NodesText(job), NodesText(node));
+  difference.Compare("--max-restarts", job.max_restarts, node.max_restarts);
+  difference.Compare("--max-start-failures", job.max_start_failures, node.max_start_failures);
+  difference.Compare("--max-restart-delay", job.max_restart_delay, node.max_restart_delay);
+  difference.Compare("--fatal-exit-codes", job.fatal_exit_codes.ToString(),
                      node.fatal_exit_codes.ToString());
-  difference.Compare("stall_timeout", job.stall_timeout, node.stall_timeout);
-  difference.Compare("last_call", job.last_call, node.last_call);
-  difference.Compare("join_timeout", job.join_timeout, node.join_timeout);
-  difference.Compare("keep_alive_interval", job.keep_alive_interval, node.keep_alive_interval);
-  difference.Compare("keep_alive_max_attempt", job.keep_alive_max_attempt,
+  difference.Compare("keep_alive_interval of --rdzv-conf", job.keep_alive_interval,
+                     node.keep_alive_interval);
+  difference.Compare("keep_alive_max_attempt of --rdzv-conf", job.keep_alive_max_attempt,
                      node.keep_alive_max_attempt);
-  difference.Compare("master_loss_timeout", job.master_loss_timeout, node.master_loss_timeout);
-  difference.Compare("exit_barrier_timeout", job.exit_barrier_timeout, node.exit_barrier_timeout);
-  difference.Compare("fencing", FencingText(job.fencing), FencingText(node.fencing));
-  difference.Compare("join_policy", JoinPolicyText(job.join_policy),
+  difference.Compare("--fencing", FencingText(job.fencing), FencingText(node.fencing));
+  // The fence is as long as a node keeps its workers without a master.
+  if (job.fencing == Fencing::kStrict && node.fencing == Fencing::kStrict) {
+    difference.Compare("--master-loss-timeout", job.master_loss_timeout, node.master_loss_timeout);
+  }
+  difference.Compare("--join-policy", JoinPolicyText(job.join_policy),
                      JoinPolicyText(node.join_policy));
   return difference.text();
 }
 
 std::string DescribeError(const JobSettings& settings) {
   if (settings.nodes_min < 1) {
-    return "nodes_min is " + std::to_string(settings.nodes_min) + ": a job needs at least 1 node";
+    return "--nnodes is " + NodesText(settings) + ": a job needs at least 1 node";
   }
   if (settings.nodes_max < settings.nodes_min) {
-    return "nodes_min is " + std::to_string(settings.nodes_min) + " and nodes_max is " +
-           std::to_string(settings.nodes_max) + ": MIN must not exceed MAX";
+    return "--nnodes is " + NodesText(settings) + ": MIN must not exceed MAX";
   }
-  if (settings.max_restarts < 0) {
-    return "max_restarts is " + std::to_string(settings.max_restarts) + ": give 0 or more";
-  }
-  if (settings.max_start_failures < 0) {
-    return "max_start_failures is " + std::to_string(settings.max_start_failures) +
-           ": give 0 or more";
-  }
-  if (settings.fatal_exit_codes.Contains(0)) {
-    return "fatal_exit_codes has 0: a worker that exits with 0 has not failed";
-  }
-  if (settings.stall_timeout < Duration::zero()) {
-    return "stall_timeout is " + DurationText(settings.stall_timeout) + ": give 0 or more";
-  }
-  if (settings.keep_alive_max_attempt < 1) {
-    return "keep_alive_max_attempt is " + std::to_string(settings.keep_alive_max_attempt) +
-           ": give 1 or more";
-  }
-  if (settings.last_call < Duration::zero()) {
-    return "last_call is " + DurationText(settings.last_call) + ": give 0 or more";
-  }
-  const std::array errors = {
-      NotPositive("join_timeout", settings.join_timeout),
-      NotPositive("keep_alive_interval", settings.keep_alive_interval),
-      NotPositive("master_loss_timeout", settings.master_loss_timeout),
-      NotPositive("exit_barrier_timeout", settings.exit_barrier_timeout),
+  const std::array counts = {
+      TooFew("--max-restarts", settings.max_restarts, 0),
+      TooFew("--max-start-failures", settings.max_start_failures, 0),
+      TooFew("keep_alive_max_attempt of --rdzv-conf", settings.keep_alive_max_attempt, 1),
   };
-  for (const std::string& error : errors) {
+  for (const std::string& error : counts) {
     if (!error.empty()) return error;
   }
-  const std::array limits = {
-      TooLong("last_call", settings.last_call),
-      TooLong("stall_timeout", settings.stall_timeout),
-      TooLong("join_timeout", settings.join_timeout),
-      TooLong("master_loss_timeout", settings.master_loss_timeout),
-      TooLong("exit_barrier_timeout", settings.exit_barrier_timeout),
+  if (settings.fatal_exit_codes.Contains(0)) {
+    return "--fatal-exit-codes has 0: a worker that exits with 0 has not failed";
+  }
+  constexpr Duration kAboveZero = Duration(1);
+  const std::array times = {
+      OutOfRange("--stall-timeout", settings.stall_timeout, Duration::zero()),
+      OutOfRange("--max-restart-delay", settings.max_restart_delay, Duration::zero()),
+      OutOfRange("last_call_timeout of --rdzv-conf", settings.last_call, Duration::zero()),
+      OutOfRange("join_timeout of --rdzv-conf", settings.join_timeout, kAboveZero),
+      OutOfRange("keep_alive_interval of --rdzv-conf", settings.keep_alive_interval, kAboveZero),
+      OutOfRange("--master-loss-timeout", settings.master_loss_timeout, kAboveZero),
+      OutOfRange("--exit-barrier-timeout", settings.exit_barrier_timeout, kAboveZero),
   };
-  for (const std::string& error : limits) {
+  for (const std::string& error : times) {
     if (!error.empty()) return error;
   }
   if (settings.keep_alive_interval > kLongestTimeout / settings.keep_alive_max_attempt) {
-    return "keep_alive_interval is " + DurationText(settings.keep_alive_interval) +
+    return "keep_alive_interval of --rdzv-conf is " + DurationText(settings.keep_alive_interval) +
            " and keep_alive_max_attempt is " + std::to_string(settings.keep_alive_max_attempt) +
            ": their product may be at most " + DurationText(kLongestTimeout);
   }
   if (settings.join_policy == JoinPolicy::kCheckpoint) {
-    return "join_policy checkpoint is not available yet: use now or restart";
+    return "--join-policy checkpoint is not available yet: use now or restart";
   }
   return "";
 }

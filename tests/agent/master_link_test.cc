@@ -125,5 +125,35 @@ TEST(MasterLink, OnceClosedItStaysClosed) {
   EXPECT_EQ(link.Due(kStart + 24h), Action::kNone);
 }
 
+TEST(MasterLink, AnObstacleMustStandForItsTimeWithoutABreak) {
+  MasterLink link(Settings(), true, 1);
+  link.Lost(kStart, Obstacle::kForeign);
+  EXPECT_FALSE(link.is_blocked(kStart));
+  link.Lost(kStart + 9s, Obstacle::kNone);
+  link.Lost(kStart + 10s, Obstacle::kForeign);
+  EXPECT_FALSE(link.is_blocked(kStart + 20s - 1ns));
+  EXPECT_TRUE(link.is_blocked(kStart + 20s));
+  link.Lost(kStart + 20s, Obstacle::kSilent);
+  EXPECT_FALSE(link.is_blocked(kStart + 50s - 1ns));
+  EXPECT_TRUE(link.is_blocked(kStart + 50s));
+}
+
+TEST(MasterLink, SilenceIsBorneForTwoLeases) {
+  JobSettings settings = Settings();
+  settings.keep_alive_interval = 1min;
+  MasterLink link(settings, true, 1);
+  link.Lost(kStart, Obstacle::kSilent);
+  EXPECT_FALSE(link.is_blocked(kStart + 6min - 1ns));
+  EXPECT_TRUE(link.is_blocked(kStart + 6min));
+}
+
+TEST(MasterLink, WhoHasHeardAMasterIsNotBlocked) {
+  MasterLink link(Settings(), true, 1);
+  link.Opened(kStart);
+  link.Heard(kStart);
+  link.Lost(kStart, Obstacle::kForbidden);
+  EXPECT_FALSE(link.is_blocked(kStart + 1h));
+}
+
 }  // namespace
 }  // namespace muster

@@ -263,13 +263,15 @@ TEST(SupervisorMasterLoss, WhileJoiningEndsWith69WhenTheTimeToJoinIsOver) {
   Node node;
   node.Join();
   while (node.machine.phase() != Phase::kEnded) {
-    node.Step(MasterLost{true, "127.0.0.1:29400: connection refused"});
+    node.Step(MasterLost{true, "10.0.0.1:29400: connection refused"});
     node.now = node.machine.NextDeadline();
     node.Step(TimeCame{});
   }
   EXPECT_EQ(EffectsText(node.effects), "End 69");
   EXPECT_EQ(node.now, Time(100h) + 10min);
-  EXPECT_EQ(node.TakeNotes().back(), "no master: 127.0.0.1:29400: connection refused");
+  EXPECT_EQ(node.TakeNotes().back(),
+            "no master: 10.0.0.1:29400: connection refused: start the node that has this address, "
+            "or correct --rdzv-endpoint");
 }
 
 TEST(SupervisorMasterLoss, AMasterThatFallsSilentIsLostToo) {
@@ -279,9 +281,56 @@ TEST(SupervisorMasterLoss, AMasterThatFallsSilentIsLostToo) {
   node.Pass(20s);  // the first unanswered heartbeat was sent after 5 s
   const Notes notes = node.TakeNotes();
   EXPECT_EQ(std::count(notes.begin(), notes.end(),
-                       "lost the master (it has not answered for 15s); trying again"),
+                       "lost the master (10.0.0.1:29400 has not answered for 15s); trying again"),
             1);
   EXPECT_NE(node.Pass(10min).find("End 69"), std::string::npos);
+}
+
+// Attempts that all meet the same, until the node ends; how long that takes.
+Duration UntilTheEnd(Node& node, Obstacle obstacle) {
+  const Time begin = node.now;
+  while (node.machine.phase() != Phase::kEnded) {
+    node.Step(MasterLost{true, "10.0.0.1:29400: it is so", obstacle});
+    if (node.machine.phase() == Phase::kEnded) break;
+    node.now = node.machine.NextDeadline();
+    node.Step(TimeCame{});
+  }
+  return node.now - begin;
+}
+
+TEST(SupervisorMasterLoss, APortThatThisNodeMayNotUseIsFinal) {
+  Node node;
+  node.Join();
+  EXPECT_EQ(UntilTheEnd(node, Obstacle::kForbidden), 0s);
+  EXPECT_EQ(EffectsText(node.effects), "End 78");
+  EXPECT_EQ(node.TakeNotes().back(),
+            "no master: 10.0.0.1:29400: it is so: choose a port above 1023 (--rdzv-endpoint)");
+}
+
+TEST(SupervisorMasterLoss, AnotherProgramAtTheEndpointIsFinalWhenItStays) {
+  for (const auto& [obstacle, patience] :
+       {std::pair(Obstacle::kForeign, 10s), {Obstacle::kSilent, 30s}}) {
+    Node node;
+    node.Join();
+    const Duration spent = UntilTheEnd(node, obstacle);
+    EXPECT_GE(spent, patience);
+    EXPECT_LT(spent, patience + 5s) << "the longest time between two attempts";
+    EXPECT_EQ(EffectsText(node.effects), "End 78");
+    EXPECT_EQ(node.TakeNotes().back(),
+              "no master: 10.0.0.1:29400: it is so: choose another port (--rdzv-endpoint)");
+  }
+}
+
+TEST(SupervisorMasterLoss, NobodyElseIsBlamedOnceAMasterHasSpoken) {
+  Node node;
+  node.Join().Hear(Wait{"waiting for nodes: 1 of 2 are here", 10min});
+  for (const Obstacle obstacle : {Obstacle::kForbidden, Obstacle::kForeign, Obstacle::kSilent}) {
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      node.Step(MasterLost{true, "10.0.0.1:29400: it is so", obstacle});
+      node.Pass(5s);
+    }
+    EXPECT_EQ(node.machine.phase(), Phase::kJoining);
+  }
 }
 
 TEST(SupervisorMasterLoss, TheReturnOfTheMasterIsSaidOnce) {
@@ -308,11 +357,13 @@ TEST(SupervisorWait, ReasonIsSaidWhenItChangesAndThenNowAndAgain) {
   node.Hear(Wait{"waiting for nodes: 1 of 3 are here", 10min});
   EXPECT_EQ(node.TakeNotes(), Notes{"waiting for nodes: 1 of 3 are here"});
   PassWithMaster(node, 5s);
-  EXPECT_EQ(node.TakeNotes(), Notes{"still waiting: waiting for nodes: 1 of 3 are here"});
+  EXPECT_EQ(node.TakeNotes(),
+            Notes{"still waiting: 10.0.0.1:29400: waiting for nodes: 1 of 3 are here"});
   PassWithMaster(node, 5s);
   EXPECT_EQ(node.TakeNotes(), Notes());
   PassWithMaster(node, 5s);
-  EXPECT_EQ(node.TakeNotes(), Notes{"still waiting: waiting for nodes: 1 of 3 are here"});
+  EXPECT_EQ(node.TakeNotes(),
+            Notes{"still waiting: 10.0.0.1:29400: waiting for nodes: 1 of 3 are here"});
   node.Hear(SecondNode(1));
   node.TakeNotes();
   PassWithMaster(node, 1min);
@@ -322,7 +373,7 @@ TEST(SupervisorWait, ReasonIsSaidWhenItChangesAndThenNowAndAgain) {
 TEST(SupervisorWait, WithoutAnAnswerThatIsSaid) {
   Node node;
   node.Join().Pass(5s);
-  EXPECT_EQ(node.TakeNotes(), Notes{"still waiting: no word from the master yet"});
+  EXPECT_EQ(node.TakeNotes(), Notes{"still waiting: no word yet from 10.0.0.1:29400"});
 }
 
 TEST(SupervisorWait, AReasonThatWasGivenDuringTheStopIsRepeatedAfterIt) {
@@ -332,7 +383,8 @@ TEST(SupervisorWait, AReasonThatWasGivenDuringTheStopIsRepeatedAfterIt) {
   Stop(node);
   node.ReservedPort().TakeNotes();
   PassWithMaster(node, 5s);
-  EXPECT_EQ(node.TakeNotes(), Notes{"still waiting: stopping: 1 of 2 members have stopped"});
+  EXPECT_EQ(node.TakeNotes(),
+            Notes{"still waiting: 10.0.0.1:29400: stopping: 1 of 2 members have stopped"});
 }
 
 TEST(SupervisorWait, ASucceededNodeThatMustJoinAgainSaysThatItWaits) {
@@ -343,7 +395,8 @@ TEST(SupervisorWait, ASucceededNodeThatMustJoinAgainSaysThatItWaits) {
   node.Hear(Wait{"waiting for nodes: 1 of 2 are here", 10min});
   node.TakeNotes();
   PassWithMaster(node, 5s);
-  EXPECT_EQ(node.TakeNotes(), Notes{"still waiting: waiting for nodes: 1 of 2 are here"});
+  EXPECT_EQ(node.TakeNotes(),
+            Notes{"still waiting: 10.0.0.1:29400: waiting for nodes: 1 of 2 are here"});
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ TEST(NearestWord, FindsWhatWasMeant) {
 
 TEST(NearestWord, KeepsSilentWhenNothingIsNear) {
   EXPECT_EQ(NearestWord("zzzz", {"run", "help"}), "");
+  EXPECT_EQ(NearestWord("bogus", {"logs-specs", "log-dir", "module", "nnodes"}), "");
   EXPECT_EQ(NearestWord("", {"run"}), "");
   EXPECT_EQ(NearestWord("x", {}), "");
   EXPECT_EQ(NearestWord(std::string(100000, 'r'), {"run"}), "");

@@ -1,7 +1,9 @@
 """Output of workers under --tee and --redirects, with consoles and disks that do not take it."""
 
+import json
 import os
 import pty
+import re
 import subprocess
 import tempfile
 import time
@@ -51,12 +53,19 @@ class Logs(Case):
         small = ["unshare", "-m", "bash", "-c", f"mount -t tmpfs -o size=64k none {self.folder} && exec \"$@\"", "bash"]
         if subprocess.run([*small, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("needs a file system of its own")
-        job, code = self.run_job("--log-dir", self.folder, "--tee", 1, *bash("for i in {1..20000}; do echo line $i; done"),
+        report = Path(self.enterContext(tempfile.TemporaryDirectory()), "report.json")
+        worker = bash("for i in {10001..30000}; do echo $RANK line $i; done")
+        job, code = self.run_job("--log-dir", self.folder, "--tee", 1, "--nproc-per-node", 2, "--report-file", report, *worker,
                                  prefix=small)
         self.assertEqual(code, 0)
-        self.assertEqual(job.text("out").splitlines(), [f"[default0]:line {i}" for i in range(1, 20001)])
+        lines = [f"[default{rank}]:{rank} line {i}" for rank in range(2) for i in range(10001, 30001)]
+        self.assertEqual(sorted(job.text("out").splitlines()), lines)
+        # One warning, whatever the number of files, and one count.
         self.assertEqual(len(job.text("err").splitlines()), 2, job.text("err"))
-        self.assertRegex(job.text("err"), r"No space left on device; output is lost there.*\n.*\d+ bytes are missing in ")
+        self.assertRegex(job.text("err"), r"No space left on device; output is lost there.*\n.*\d+ bytes are missing in 2 log files")
+        lost = int(re.search(r"(\d+) bytes are missing", job.text("err"))[1])
+        self.assertEqual(json.loads(report.read_text())["log_bytes_lost"], lost)
+        self.assertGreaterEqual(lost, 2 * 20000 * len("0 line 10001\n") - 64 * 1024)
 
     def test_a_console_that_nobody_reads_holds_up_its_writers_only_and_costs_no_memory(self):
         mark = f"MUSTER_TEST_MARK={os.urandom(8).hex()}"

@@ -81,6 +81,16 @@ class OneNode(Case):
         self.assertRegex(job.text("err"), "the warden process is gone")
         self.assert_nothing_left(job)
 
+    def test_a_stopped_warden_does_not_keep_the_launcher_from_ending_the_job(self):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGKILL, 137)):
+            with self.subTest(number=number):
+                job = self.start("run", "--nproc-per-node", 2, "--no-python", "bash", "-c",
+                                 "(setsid sleep 1000 &); echo up $PPID; exec sleep 1000")
+                os.kill(int(job.wait_line(r"up (\d+)", count=2).group(1)), signal.SIGSTOP)
+                job.signal(number)
+                self.assertEqual(job.wait(), code)
+                self.assert_nothing_left(job)
+
     def test_term_reaches_workers_and_grandchildren_and_gives_143(self):
         job = self.start("run", "--nproc-per-node", 2, "--no-python", "bash", "-c",
                          "trap 'echo saved; exit 0' TERM; (setsid sleep 1000 &); echo up; while :; do read -t 1; done")

@@ -29,7 +29,7 @@ class RestartPolicy(Case):
         self.assertEqual(code, 5)
         self.assertEqual(job.text("out").count("start"), 1)
         text = " ".join(job.text("err").split())
-        self.assertRegex(text, "verdict .*exit code 5; 1 quick failure in a row, and max_start_failures is 1")
+        self.assertRegex(text, "verdict .*exit code 5; 1 quick failure in a row, and --max-start-failures is 1")
 
     def test_quick_failures_in_a_row_are_backed_off_from_the_second_one_on(self):
         job, code = self.run_job("--max-restarts", 9, "--max-start-failures", 3, "--log-level", "info", "--no-python", "bash",
@@ -38,6 +38,12 @@ class RestartPolicy(Case):
         self.assertEqual(job.text("out").count("start"), 3)
         self.assertEqual(job.text("err").count("backing off for"), 1)
         self.assertRegex(job.text("err"), r"backing off for \d+m?s after 2 quick failures in a row")
+
+    def test_restarts_are_immediate_without_a_restart_delay(self):
+        job, code = self.run_job("--max-restarts", 4, "--max-restart-delay", 0, "--log-level", "info", "--no-python", "bash",
+                                 "-c", "echo start; exit 5")
+        self.assertEqual((code, job.text("out").count("start")), (5, 5))
+        self.assertNotIn("backing off", job.text("err"))
 
     def test_a_fatal_exit_code_ends_the_job_at_once(self):
         job, code = self.run_job("--max-restarts", 9, "--fatal-exit-codes", "3,64-78", "--nproc-per-node", 2, "--no-python",
@@ -64,9 +70,11 @@ class RestartPolicy(Case):
         self.assertIn("restart 1 of 1", job.text("err"))
 
     def test_a_worker_that_goes_on_reporting_does_not_stall(self):
-        job, code = self.run_job("--stall-timeout", 2, *python("""
+        job, code = self.run_job("--stall-timeout", 1, *python("""
+import select
 for step in range(30):
-    time.sleep(0.1)
+    if select.select([link], [], [], 0.1)[0]:
+        sys.exit("the launcher said " + link.recv(1000).decode())
     link.send(b"STEP=%d" % step)
 """))
         self.assertEqual(code, 0, job.text())

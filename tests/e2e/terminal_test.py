@@ -105,7 +105,7 @@ class OnATerminal(unittest.TestCase):
         self.terminal.run("--nproc-per-node", 2, "--no-python", "bash", "-c", SLEEPER)
         self.terminal.expect(r"\nup\nup\n")
         self.terminal.type(CTRL_C)
-        self.assertEqual(self.terminal.expect(r"(?s)(.*)" + re.escape(PROMPT)).group(1), "^Cmuster: SIGINT: stopping\n")
+        self.assertEqual(self.terminal.expect(r"(?s)(.*)" + re.escape(PROMPT)).group(1), "^Cmuster: SIGINT: stopping (again to kill)\n")
         self.assertEqual(self.exit_code(), 130)
         self.assert_nothing_left()
 

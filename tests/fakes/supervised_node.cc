@@ -136,6 +136,7 @@ SupervisorOptions NodeOfMany() {
   options.stop_grace = 30s;
   options.orphan_grace = 500ms;
   options.has_remote_master = true;
+  options.endpoint = "10.0.0.1:29400";
   options.seed = 7;
   return options;
 }

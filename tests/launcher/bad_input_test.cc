@@ -38,6 +38,7 @@ TEST_P(BadInputTest, GivesOneLineAndItsExitCode) {
 const std::vector<BadInput>& Cases() {
   static const auto& cases = *new std::vector<BadInput>{
       {"unknown_option", {"run", "--nosuchflag", "true"}, 2, "'--nosuchflag'"},
+      {"nothing_near", {"run", "--bogus", "true"}, 2, "'--bogus': 'muster run --help' lists"},
       {"typing_error", {"run", "--ndoes", "2", "true"}, 2, "did you mean --nnodes?"},
       {"unknown_command", {"rnu", "true"}, 2, "did you mean 'run'?"},
       {"no_program", {"run"}, 2, "no program"},
@@ -80,11 +81,40 @@ TEST(Muster, HelpAndVersionGoToStdout) {
                                                 {"run", "-h"},
                                                 {"help", "run"},
                                                 {"version"},
-                                                {"--version"}}) {
+                                                {"--version"},
+                                                {"run", "--version"}}) {
     Outcome outcome = RunProgram("launcher/muster", words, {});
     EXPECT_EQ(outcome.code, 0);
     EXPECT_EQ(outcome.err, "");
     EXPECT_THAT(outcome.out, ::testing::StartsWith("muster "));
+  }
+}
+
+// Everything that is printed because somebody asked for it.
+TEST(Muster, WhatCannotBePrintedIsSaidAndReturned) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"help"},
+                                                {"--help"},
+                                                {"help", "run"},
+                                                {"version"},
+                                                {"--version"},
+                                                {"run", "--help"},
+                                                {"run", "--version"},
+                                                {"run", "--print-completion", "bash"},
+                                                {"run", "--dry-run", "true"}}) {
+    Outcome outcome = RunProgram("launcher/muster", words, {}, "/dev/full");
+    EXPECT_EQ(outcome.code, 73) << words.back();
+    EXPECT_EQ(outcome.err, "muster: cannot write to standard output: No space left on device\n");
+  }
+}
+
+TEST(Muster, ATinyStackIsOneLine) {
+  for (const char* kib : {"64", "255"}) {
+    Outcome outcome =
+        RunProgram("/bin/bash",
+                   {"-c", std::string("ulimit -s ") + kib + "; exec launcher/muster run true"}, {});
+    EXPECT_EQ(outcome.code, 71);
+    EXPECT_EQ(outcome.err,
+              "muster: the limit of the stack (ulimit -s) is below 256 KiB: raise it\n");
   }
 }
 
@@ -98,6 +128,9 @@ TEST(Muster, CalledTorchrunIsMusterRun) {
   Outcome outcome = RunProgram(link, {"--standalone", "--nproc_per_node=2", "echo", "run"}, {});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "run\nrun\n");
+  outcome = RunProgram(link, {"--version"}, {});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, ::testing::StartsWith("muster "));
 }
 
 TEST(Muster, WithoutItsClusterProgramSaysSo) {

@@ -60,7 +60,8 @@ TEST(Bash, CompletesCommandsAndOptions) {
   EXPECT_THAT(InBash({"muster", "v"}), ElementsAre("version"));
   EXPECT_THAT(InBash({"muster", "run", "--nnod"}), ElementsAre("--nnodes"));
   EXPECT_THAT(InBash({"/usr/bin/torchrun", "--nnod"}), ElementsAre("--nnodes"));
-  EXPECT_THAT(InBash({"muster", "run", "--max_re"}), ElementsAre("--max-restarts"));
+  EXPECT_THAT(InBash({"muster", "run", "--max_re"}),
+              ElementsAre("--max-restarts", "--max-restart-delay"));
   EXPECT_THAT(InBash({"muster", "version", "--"}), IsEmpty());
 }
 

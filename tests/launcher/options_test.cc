@@ -65,6 +65,7 @@ const std::map<std::string, Sample>& Samples() {
       {"max-start-failures", {"3", "-1"}},
       {"fatal-exit-codes", {"3,64-78", "0"}},
       {"stall-timeout", {"30s", "x"}},
+      {"max-restart-delay", {"2m", "x"}},
       {"orphan-grace", {"200ms", "x"}},
       {"signals-to-handle", {"TERM,INT", "SIGFOO"}},
       {"signals-to-forward", {"none", "KILL"}},
@@ -82,6 +83,7 @@ const std::map<std::string, Sample>& Samples() {
       {"report-file", {"report.json", ""}},
       {"termination-log", {"/dev/termination-log", ""}},
       {"dry-run", {"no", "nah"}},
+      {"version", {"no", "nah"}},
   };
   return samples;
 }

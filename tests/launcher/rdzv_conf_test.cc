@@ -61,10 +61,23 @@ TEST(RdzvConf, MalformedItemsAreRefused) {
   }
 }
 
-TEST(RdzvConf, OtherStoresAreNotBuiltYet) {
-  for (const char* text : {"store_type=file", "protocol=https", "ca_cert=/x"}) {
-    EXPECT_FALSE(ProblemOf(text, absl::StatusCode::kUnimplemented).empty());
+TEST(RdzvConf, AFileAsTheStoreIsNotBuiltYet) {
+  EXPECT_FALSE(ProblemOf("store_type=file", absl::StatusCode::kUnimplemented).empty());
+}
+
+TEST(RdzvConf, EtcdIsReadByTheNamesOfBothBackends) {
+  for (const char* text : {"protocol=https,ca_cert=/ca,ssl_cert=/cert,ssl_cert_key=/key",
+                           "protocol=https,cacert=/ca,cert=/cert,key=/key"}) {
+    const RdzvConf conf = ParseRdzvConf(text).value();
+    EXPECT_TRUE(conf.etcd.tls);
+    EXPECT_EQ(conf.etcd.ca_file, "/ca");
+    EXPECT_EQ(conf.etcd.cert_file, "/cert");
+    EXPECT_EQ(conf.etcd.key_file, "/key");
+    EXPECT_EQ(conf.of_etcd.size(), 4u);
   }
+  EXPECT_FALSE(ParseRdzvConf("protocol=http")->etcd.tls);
+  EXPECT_EQ(ProblemOf("protocol=ftp", absl::StatusCode::kInvalidArgument),
+            "protocol: 'ftp' is not a choice: give http or https");
 }
 
 }  // namespace

@@ -28,10 +28,12 @@ inline std::string Content(const std::string& path) {
   return content.str();
 }
 
-// Runs it with nothing but PATH and `env` in its environment and waits for its end.
+// Runs it with nothing but PATH and `env` in its environment and waits for its end. Its standard
+// output goes to the file `out`; a device has no content.
 inline Outcome RunProgram(const std::string& program, std::vector<std::string> words,
-                          std::vector<std::string> env) {
-  std::string out = ::testing::TempDir() + "/stdout", err = ::testing::TempDir() + "/stderr";
+                          std::vector<std::string> env,
+                          const std::string& out = ::testing::TempDir() + "/stdout") {
+  const std::string err = ::testing::TempDir() + "/stderr";
   words.insert(words.begin(), program);
   env.emplace_back("PATH=/usr/bin:/bin");
   std::vector<char*> argv, envp;
@@ -51,7 +53,8 @@ inline Outcome RunProgram(const std::string& program, std::vector<std::string> w
   posix_spawn_file_actions_destroy(&actions);
   int status = 0;
   EXPECT_EQ(waitpid(pid, &status, 0), pid);
-  return {ExitStatus::FromWait(status).ShellCode(), Content(out), Content(err)};
+  const bool is_device = out.starts_with("/dev/");
+  return {ExitStatus::FromWait(status).ShellCode(), is_device ? "" : Content(out), Content(err)};
 }
 
 }  // namespace muster

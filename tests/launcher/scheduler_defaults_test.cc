@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/plan.h"
-#include "tests/launcher/fake_machine.h"
+#include "tests/launcher/plan_fixture.h"
 
 namespace muster {
 namespace {
@@ -17,27 +16,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-class SchedulerDefaultsTest : public ::testing::Test {
+class SchedulerDefaultsTest : public PlanFixture {
  protected:
-  absl::StatusOr<Plan> Try(std::vector<std::string> words) {
-    words.emplace_back("train.py");
-    absl::StatusOr<Options> options = ParseOptions(words, env_);
-    if (!options.ok()) return options.status();
-    return MakePlan(*options, env_, machine_);
-  }
-
-  Plan Make(std::vector<std::string> words) {
-    absl::StatusOr<Plan> plan = Try(std::move(words));
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    return plan.ok() ? *std::move(plan) : Plan();
-  }
-
-  std::string Problem(std::vector<std::string> words) {
-    absl::Status status = Try(std::move(words)).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-    return std::string(status.message());
-  }
-
   void InAStepOfTwoNodes() {
     env_["SLURM_JOB_ID"] = "4711";
     env_["SLURM_STEP_ID"] = "0";
@@ -46,9 +26,6 @@ class SchedulerDefaultsTest : public ::testing::Test {
     env_["SLURM_JOB_NODELIST"] = "gpu[03-04]";
     env_["SLURM_STEP_TASKS_PER_NODE"] = "1(x2)";
   }
-
-  FakeMachine machine_;
-  EnvMap env_ = {{"PATH", "/bin:/usr/bin"}};
 };
 
 TEST_F(SchedulerDefaultsTest, AStepOfSlurmNeedsNoOptions) {
@@ -101,16 +78,16 @@ TEST_F(SchedulerDefaultsTest, OutsideOfAStepAndOnOneNodeNothingIsTaken) {
 TEST_F(SchedulerDefaultsTest, SeveralTasksOnANodeAreRefused) {
   InAStepOfTwoNodes();
   env_["SLURM_STEP_TASKS_PER_NODE"] = "8(x2)";
-  EXPECT_THAT(Problem({}), HasSubstr("--ntasks-per-node=1"));
+  EXPECT_THAT(Unmet({}), HasSubstr("--ntasks-per-node=1"));
   EXPECT_TRUE(Make({"--nnodes=2"}).spans_nodes());
 }
 
 TEST_F(SchedulerDefaultsTest, WrongVariablesAreNamed) {
   InAStepOfTwoNodes();
   env_["SLURM_JOB_NODELIST"] = "gpu[03";
-  EXPECT_THAT(Problem({}), StartsWith("SLURM_JOB_NODELIST: 'gpu[03' is no list of hosts"));
+  EXPECT_THAT(Unmet({}), StartsWith("SLURM_JOB_NODELIST: 'gpu[03' is no list of hosts"));
   env_["SLURM_NNODES"] = "two";
-  EXPECT_THAT(Problem({}), StartsWith("SLURM_NNODES: 'two' is not a whole number"));
+  EXPECT_THAT(Unmet({}), StartsWith("SLURM_NNODES: 'two' is not a whole number"));
 }
 
 TEST_F(SchedulerDefaultsTest, AnIndexedJobHasItsRankFromKubernetes) {
@@ -120,7 +97,7 @@ TEST_F(SchedulerDefaultsTest, AnIndexedJobHasItsRankFromKubernetes) {
   EXPECT_EQ(Make({"--nnodes=2", "--rdzv-endpoint=m", "--rdzv-id=x"}).agent.fixed_group_rank, -1);
   EXPECT_EQ(Make({}).agent.fixed_group_rank, -1);
   env_["JOB_COMPLETION_INDEX"] = "x";
-  EXPECT_THAT(Problem({"--nnodes=2"}), StartsWith("JOB_COMPLETION_INDEX: 'x'"));
+  EXPECT_THAT(Unmet({"--nnodes=2"}), StartsWith("JOB_COMPLETION_INDEX: 'x'"));
 }
 
 TEST_F(SchedulerDefaultsTest, KubeflowsFiveVariablesAreAStaticJob) {

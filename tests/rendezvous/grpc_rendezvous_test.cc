@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -25,6 +26,7 @@ class GrpcRendezvousTest : public testing::Test {
     ClusterOptions options;
     options.endpoints = {{std::move(host), port_.number()}};
     options.is_host = is_host;
+    options.connect_timeout = 2s;
     options.on_hosting = [this](const std::string& address) { ++hosted_; };
     return TestAgent(std::make_unique<GrpcRendezvous>(&clock_, std::move(options)));
   }
@@ -116,6 +118,7 @@ TEST_F(GrpcRendezvousTest, AnAgentThatMayNotHostOnlyDials) {
   ASSERT_TRUE(event.has_value() && std::holds_alternative<StreamEnded>(*event));
   EXPECT_TRUE(std::get<StreamEnded>(*event).unreachable);
   EXPECT_EQ(std::get<StreamEnded>(*event).detail, Endpoint() + ": connection refused");
+  EXPECT_EQ(std::get<StreamEnded>(*event).obstacle, Obstacle::kNone);
   EXPECT_EQ(hosted_, 0);
 }
 
@@ -136,12 +139,22 @@ TEST_F(GrpcRendezvousTest, AServiceThatIsNoMasterIsNamedAsSuch) {
   agent.Attend(HelloOf("job", "a", 2));
   const UniqueFd accepted(accept4(port_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
   ASSERT_EQ(send(accepted.get(), "220 mail ready\r\n", 16, MSG_NOSIGNAL), 16);
-  const auto event = agent.Next();
-  ASSERT_TRUE(event.has_value() && std::holds_alternative<StreamEnded>(*event));
-  EXPECT_TRUE(std::get<StreamEnded>(*event).unreachable);
-  const std::string detail = std::get<StreamEnded>(*event).detail;
-  EXPECT_NE(detail.find("no master answered"), std::string::npos) << detail;
+  const StreamEnded end = agent.Await<StreamEnded>();
+  EXPECT_TRUE(end.unreachable);
+  EXPECT_EQ(end.obstacle, Obstacle::kForeign);
+  EXPECT_EQ(end.detail.rfind(Endpoint() + ": what listens there is no master: it says '220 mail " +
+                                 "ready' (pid " + std::to_string(getpid()),
+                             0),
+            0u)
+      << end.detail;
   EXPECT_EQ(hosted_, 0);
+}
+
+TEST_F(GrpcRendezvousTest, AListenerThatSaysNothingIsToldFromAMasterThatIsNotUp) {
+  port_.Listen();
+  TestAgent agent = Agent();
+  agent.Attend(HelloOf("job", "a", 2));
+  EXPECT_EQ(agent.Await<StreamEnded>().obstacle, Obstacle::kSilent);
 }
 
 TEST_F(GrpcRendezvousTest, AfterTheVerdictTheHostStaysUntilTheOthersHaveAcknowledged) {

@@ -101,6 +101,7 @@ class Generator {
     hello.settings.max_start_failures = Int(0, 100);
     for (int i = Int(0, 3); i > 0; --i) hello.settings.fatal_exit_codes.Add(Int(1, 255));
     hello.settings.stall_timeout = Span();
+    hello.settings.max_restart_delay = Span();
     hello.node_id = Id();
     hello.incarnation = random_();
     hello.attempt = random_();

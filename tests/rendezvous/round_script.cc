@@ -184,6 +184,7 @@ void RoundScript::Job(const Command& command) {
       colon == std::string::npos ? settings.nodes_min : std::atoi(nodes.c_str() + colon + 1);
   settings.max_restarts = command.Number("restarts", 0);
   settings.max_start_failures = command.Number("start_failures", 0);
+  settings.max_restart_delay = std::chrono::seconds(command.Number("restart_delay", 30));
   if (command.Named("fencing", "token") == "strict") {
     settings.fencing = Fencing::kStrict;
     settings.master_loss_timeout = 30s;
@@ -213,6 +214,7 @@ void RoundScript::Join(const Command& command) {
   hello.fixed_master_port = command.Number("master_port", 0);
   hello.next_port = command.Number("port", hello.next_port);
   hello.settings.max_restarts = command.Number("restarts", settings_.max_restarts);
+  hello.settings.join_timeout = std::chrono::seconds(command.Number("join_timeout", 600));
   if (command.named.count("running") > 0) {
     Assignment& place = hello.running.assignment;
     hello.running.phase = ReadPhase(command.Named("running", ""));

@@ -15,48 +15,59 @@ TEST(Settings, EqualSettingsDoNotDiffer) {
   EXPECT_EQ(DescribeDifference(JobSettings(), JobSettings()), "");
 }
 
-TEST(Settings, EachDifferenceIsSpelledOut) {
+TEST(Settings, EachDifferenceIsSpelledOutWithWhatToDo) {
   JobSettings job;
   JobSettings node;
   job.max_restarts = 3;
-  node.last_call = 1500ms;
+  node.keep_alive_interval = 1500ms;
   EXPECT_EQ(DescribeDifference(job, node),
-            "max_restarts is 3 in the job and 0 on this node; "
-            "last_call is 30s in the job and 1500ms on this node");
+            "--max-restarts is 3 in the job and 0 on this node; "
+            "keep_alive_interval of --rdzv-conf is 5s in the job and 1500ms on this node: "
+            "give all nodes the same");
 }
 
-TEST(Settings, EveryFieldIsCompared) {
+TEST(Settings, WhatAllNodesMustAgreeOnIsCompared) {
   JobSettings other;
   other.nodes_min = 2;
   other.nodes_max = 3;
   other.max_restarts = 4;
-  other.last_call = 5s;
-  other.join_timeout = 6s;
-  other.keep_alive_interval = 7s;
-  other.keep_alive_max_attempt = 8;
-  other.master_loss_timeout = 9s;
-  other.exit_barrier_timeout = 10s;
-  other.fencing = Fencing::kStrict;
-  other.join_policy = JoinPolicy::kRestart;
   other.max_start_failures = 11;
+  other.max_restart_delay = 12s;
   other.fatal_exit_codes.Add(3);
   other.fatal_exit_codes.Add(4);
-  other.stall_timeout = 12s;
+  other.keep_alive_interval = 7s;
+  other.keep_alive_max_attempt = 8;
+  other.fencing = Fencing::kStrict;
+  other.join_policy = JoinPolicy::kRestart;
   EXPECT_EQ(DescribeDifference(JobSettings(), other),
-            "nodes_min is 1 in the job and 2 on this node; "
-            "nodes_max is 1 in the job and 3 on this node; "
-            "max_restarts is 0 in the job and 4 on this node; "
-            "max_start_failures is 0 in the job and 11 on this node; "
-            "fatal_exit_codes is none in the job and 3-4 on this node; "
-            "stall_timeout is 0s in the job and 12s on this node; "
-            "last_call is 30s in the job and 5s on this node; "
-            "join_timeout is 10m in the job and 6s on this node; "
-            "keep_alive_interval is 5s in the job and 7s on this node; "
-            "keep_alive_max_attempt is 3 in the job and 8 on this node; "
-            "master_loss_timeout is 1h in the job and 9s on this node; "
-            "exit_barrier_timeout is 5m in the job and 10s on this node; "
-            "fencing is token in the job and strict on this node; "
-            "join_policy is now in the job and restart on this node");
+            "--nnodes is 1 in the job and 2:3 on this node; "
+            "--max-restarts is 0 in the job and 4 on this node; "
+            "--max-start-failures is 0 in the job and 11 on this node; "
+            "--max-restart-delay is 30s in the job and 12s on this node; "
+            "--fatal-exit-codes is none in the job and 3-4 on this node; "
+            "keep_alive_interval of --rdzv-conf is 5s in the job and 7s on this node; "
+            "keep_alive_max_attempt of --rdzv-conf is 3 in the job and 8 on this node; "
+            "--fencing is token in the job and strict on this node; "
+            "--join-policy is now in the job and restart on this node: give all nodes the same");
+}
+
+TEST(Settings, TimesThatANodeKeepsForItselfMayDiffer) {
+  JobSettings other;
+  other.last_call = 5s;
+  other.join_timeout = 6s;
+  other.exit_barrier_timeout = 10s;
+  other.stall_timeout = 12s;
+  other.master_loss_timeout = 9s;
+  EXPECT_EQ(DescribeDifference(JobSettings(), other), "");
+}
+
+TEST(Settings, AStrictFenceIsAsLongOnEveryNode) {
+  JobSettings job;
+  job.fencing = Fencing::kStrict;
+  JobSettings node = job;
+  node.master_loss_timeout = 9s;
+  EXPECT_EQ(DescribeDifference(job, node),
+            "--master-loss-timeout is 1h in the job and 9s on this node: give all nodes the same");
 }
 
 struct Unusable {
@@ -66,30 +77,33 @@ struct Unusable {
 
 TEST(Settings, AnUnusableSettingIsNamed) {
   const Unusable cases[] = {
-      {[](JobSettings& s) { s.nodes_min = 0; }, "nodes_min is 0: a job needs at least 1 node"},
-      {[](JobSettings& s) { s.nodes_min = 2; },
-       "nodes_min is 2 and nodes_max is 1: MIN must not exceed MAX"},
-      {[](JobSettings& s) { s.max_restarts = -1; }, "max_restarts is -1: give 0 or more"},
+      {[](JobSettings& s) { s.nodes_min = 0; }, "--nnodes is 0:1: a job needs at least 1 node"},
+      {[](JobSettings& s) { s.nodes_min = 2; }, "--nnodes is 2:1: MIN must not exceed MAX"},
+      {[](JobSettings& s) { s.max_restarts = -1; }, "--max-restarts is -1: give 0 or more"},
       {[](JobSettings& s) { s.max_start_failures = -1; },
-       "max_start_failures is -1: give 0 or more"},
+       "--max-start-failures is -1: give 0 or more"},
       {[](JobSettings& s) { s.fatal_exit_codes.Add(0); },
-       "fatal_exit_codes has 0: a worker that exits with 0 has not failed"},
-      {[](JobSettings& s) { s.stall_timeout = -1s; }, "stall_timeout is -1s: give 0 or more"},
-      {[](JobSettings& s) { s.last_call = -1s; }, "last_call is -1s: give 0 or more"},
-      {[](JobSettings& s) { s.join_timeout = 0s; }, "join_timeout is 0s: give a time above zero"},
+       "--fatal-exit-codes has 0: a worker that exits with 0 has not failed"},
+      {[](JobSettings& s) { s.stall_timeout = -1s; }, "--stall-timeout is -1s: give 0 or more"},
+      {[](JobSettings& s) { s.max_restart_delay = -1s; },
+       "--max-restart-delay is -1s: give 0 or more"},
+      {[](JobSettings& s) { s.last_call = -1s; },
+       "last_call_timeout of --rdzv-conf is -1s: give 0 or more"},
+      {[](JobSettings& s) { s.join_timeout = 0s; },
+       "join_timeout of --rdzv-conf is 0s: give a time above zero"},
       {[](JobSettings& s) { s.keep_alive_interval = 0s; },
-       "keep_alive_interval is 0s: give a time above zero"},
+       "keep_alive_interval of --rdzv-conf is 0s: give a time above zero"},
       {[](JobSettings& s) { s.keep_alive_max_attempt = 0; },
-       "keep_alive_max_attempt is 0: give 1 or more"},
+       "keep_alive_max_attempt of --rdzv-conf is 0: give 1 or more"},
       {[](JobSettings& s) { s.master_loss_timeout = 0s; },
-       "master_loss_timeout is 0s: give a time above zero"},
+       "--master-loss-timeout is 0s: give a time above zero"},
       {[](JobSettings& s) { s.exit_barrier_timeout = Duration::max(); },
-       "exit_barrier_timeout is 9223372036854775807ns: give at most 87600h"},
-      {[](JobSettings& s) { s.keep_alive_interval = 24h * 3650; },
-       "keep_alive_interval is 87600h and keep_alive_max_attempt is 3: their product may be at "
-       "most 87600h"},
+       "--exit-barrier-timeout is 9223372036854775807ns: give at most 8784h"},
+      {[](JobSettings& s) { s.keep_alive_interval = 24h * 366; },
+       "keep_alive_interval of --rdzv-conf is 8784h and keep_alive_max_attempt is 3: their "
+       "product may be at most 8784h"},
       {[](JobSettings& s) { s.join_policy = JoinPolicy::kCheckpoint; },
-       "join_policy checkpoint is not available yet: use now or restart"},
+       "--join-policy checkpoint is not available yet: use now or restart"},
   };
   for (const Unusable& unusable : cases) {
     JobSettings settings;

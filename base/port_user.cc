@@ -1,4 +1,4 @@
-#include "launcher/port_user.h"
+#include "base/port_user.h"
 
 #include <dirent.h>
 #include <unistd.h>
@@ -53,11 +53,11 @@ bool HoldsSocket(const std::string& pid, const std::set<std::string>& inodes) {
 
 }  // namespace
 
-std::string PortUser(int port) {
+PortUser FindPortUser(int port) {
   std::set<std::string> inodes = ListenerInodes("/proc/net/tcp", port);
   inodes.merge(ListenerInodes("/proc/net/tcp6", port));
   Dir dir(opendir("/proc"), closedir);
-  if (inodes.empty() || dir == nullptr) return "";
+  if (inodes.empty() || dir == nullptr) return {};
   while (dirent* entry = readdir(dir.get())) {
     std::string pid = entry->d_name;
     if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
@@ -65,9 +65,9 @@ std::string PortUser(int port) {
     std::string name;
     std::ifstream comm("/proc/" + pid + "/comm");
     std::getline(comm, name);
-    return "pid " + pid + (name.empty() ? "" : ", " + OneLine(name));
+    return {std::stoi(pid), "pid " + pid + (name.empty() ? "" : ", " + OneLine(name))};
   }
-  return "";
+  return {};
 }
 
 }  // namespace muster
