@@ -155,11 +155,20 @@ TEST_F(LogLinesTest, FullConsoleStopsThatStreamOnlyAndNothingIsLost) {
   EXPECT_TRUE(FileText(directory_->LogFile(0, false)) == written);
 }
 
+// Fits into a worker's pipe, and not into the console's with a prefix before each line.
+constexpr int kShortLines = 120'000;
+constexpr size_t kShownBytes = kShortLines * (std::string_view("[default0]:l\n").size());
+
+std::string MoreThanTheConsoleTakes() {
+  std::string text;
+  for (int i = 0; i < kShortLines; ++i) text += "l\n";
+  return text;
+}
+
 TEST_F(LogLinesTest, SlowConsoleIsFlushedAtTheEnd) {
   options_.tee.otherwise = Streams::kStdout;
   Open();
-  const std::string line(99, 'l');
-  for (int i = 0; i < 2000; ++i) Print(worker_out_[0], line + "\n");
+  Print(worker_out_[0], MoreThanTheConsoleTakes());
   worker_out_[0].reset();
   pump_->CloseGeneration();
   EXPECT_FALSE(pump_->Flush(EventLoop::Now()));
@@ -168,7 +177,7 @@ TEST_F(LogLinesTest, SlowConsoleIsFlushedAtTheEnd) {
     size_t size = 0;
     char buffer[4096];
     fcntl(out_.read.get(), F_SETFL, 0);
-    while (size < 2000 * 111) size += static_cast<size_t>(read(out_.read.get(), buffer, 4096));
+    while (size < kShownBytes) size += static_cast<size_t>(read(out_.read.get(), buffer, 4096));
     _exit(0);
   }
   EXPECT_TRUE(pump_->Flush(kNever));
@@ -180,7 +189,7 @@ TEST_F(LogLinesTest, SlowConsoleIsFlushedAtTheEnd) {
 TEST_F(LogLinesTest, FlushEndsWhenItIsInterrupted) {
   options_.tee.otherwise = Streams::kStdout;
   Open();
-  Print(worker_out_[0], std::string(200 * 1024, 'x'));
+  Print(worker_out_[0], MoreThanTheConsoleTakes());
   pump_->CloseGeneration();
   Ends interrupt = Pipe();
   Print(interrupt.write, "x");
