@@ -3,6 +3,10 @@
 #include <ATen/ops/view_as_real.h>
 #include <muster/world.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
 #include "worker_sdk/membership.h"
 #include "worker_sdk/pending_state.h"
 
@@ -137,6 +141,43 @@ std::vector<int64_t> ScatteredSizes(const at::Tensor& input, int ranks) {
   return sizes;
 }
 
+// MUSTER_CHECK=1: before each collective the ranks tell each other what they are about to do. What
+// backends make of different ones is a wrong result or a time-out.
+bool Checked() {
+  static const bool on = [] {
+    const char* value = std::getenv("MUSTER_CHECK");
+    return value != nullptr && std::string_view(value) == "1";
+  }();
+  return on;
+}
+
+void RequireSame(const World& world, const std::string& own) {
+  constexpr int64_t kBytes = 128;
+  at::Tensor text = at::zeros({kBytes}, at::kByte);
+  std::memcpy(text.mutable_data_ptr(), own.data(), std::min<size_t>(own.size(), kBytes - 1));
+  std::vector<at::Tensor> inputs = {text.to(world.device())};
+  std::vector<std::vector<at::Tensor>> outputs(1);
+  for (int rank = 0; rank < world.size(); ++rank) outputs[0].push_back(at::empty_like(inputs[0]));
+  world.membership().Guard("check of the next collective",
+                           [&] { world.process_group()->allgather(outputs, inputs)->wait(); });
+  std::vector<std::string> all;
+  for (const at::Tensor& one : outputs[0]) {
+    all.emplace_back(static_cast<const char*>(one.cpu().const_data_ptr()));
+  }
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    throw Mismatch("the ranks are in different collectives: rank 0 in " + all[0] + ", rank " +
+                   std::to_string(rank) + " in " + all[rank]);
+  }
+}
+
+void Check(const World& world, const char* what, const at::Tensor& tensor,
+           const std::string& detail = "") {
+  if (!Checked()) return;
+  RequireSame(world, what + detail + " of " + c10::str(tensor.sizes()) + " " +
+                         c10::toString(tensor.scalar_type()));
+}
+
 }  // namespace
 
 Pending::Pending(std::shared_ptr<Membership> membership, const char* what,
@@ -163,6 +204,7 @@ Pending& Pending::then(std::function<void()> step) {
 
 Pending World::all_reduce_async(const at::Tensor& tensor, Op op) const {
   const at::NoGradGuard no_grad;
+  Check(*this, "all_reduce", tensor, " (" + NameOf(op) + ")");
   if (tensor.numel() == 0 && !tensor.is_sparse()) return {};
   const Parcel parcel = PackNumbers(tensor, op);
   c10d::AllreduceOptions options;
@@ -180,6 +222,7 @@ Pending World::all_reduce_async(const at::Tensor& tensor, Op op) const {
 
 Pending World::broadcast_async(const at::Tensor& tensor, int root) const {
   const at::NoGradGuard no_grad;
+  Check(*this, "broadcast", tensor, " from rank " + std::to_string(root));
   if (tensor.numel() == 0) return {};
   const Parcel parcel = PackBytes(tensor);
   c10d::BroadcastOptions options;
@@ -196,6 +239,7 @@ Pending World::broadcast_async(const at::Tensor& tensor, int root) const {
 
 Pending World::all_gather_async(const at::Tensor& tensor, const at::Tensor& output) const {
   const at::NoGradGuard no_grad;
+  Check(*this, "all_gather", tensor);
   RequireShape(output, GatheredSizes(tensor, size()), tensor, "all_gather");
   if (tensor.numel() == 0) return {};
   const Parcel parcel = PackBytes(tensor);
@@ -210,6 +254,7 @@ Pending World::all_gather_async(const at::Tensor& tensor, const at::Tensor& outp
 Pending World::reduce_scatter_async(const at::Tensor& tensor, const at::Tensor& output,
                                     Op op) const {
   const at::NoGradGuard no_grad;
+  Check(*this, "reduce_scatter", tensor, " (" + NameOf(op) + ")");
   RequireShape(output, ScatteredSizes(tensor, size()), tensor, "reduce_scatter");
   if (tensor.numel() == 0) return {};
   const Parcel parcel = PackNumbers(tensor, op);
@@ -229,6 +274,7 @@ Pending World::reduce_scatter_async(const at::Tensor& tensor, const at::Tensor& 
 }
 
 Pending World::barrier_async() const {
+  if (Checked()) RequireSame(*this, "barrier");
   return {membership_, "barrier", membership_->Guard("barrier", [&] {
             c10d::BarrierOptions options;
             options.device = device();

@@ -1,4 +1,7 @@
+#include <torch/nn/utils/clip_grad.h>
+
 #include "worker_sdk/ddp_impl.h"
+#include "worker_sdk/sync_batch_norm.h"
 
 namespace muster {
 namespace {
@@ -78,6 +81,10 @@ void DDPCore::Impl::Backward(const at::Tensor& loss) {
   }
 }
 
+std::shared_ptr<void> DDPCore::Impl::ForwardScope() const {
+  return norm_group_ && module_->is_training() ? SyncBatchNormHere(*norm_group_) : nullptr;
+}
+
 void DDPCore::Impl::FailForward(const std::exception& error) {
   const int rank = world_.membership().WorldRank();
   LeaveAndRethrow({FailureKind::kOther, rank, FirstLine(MessageOf(error)), {}});
@@ -129,6 +136,13 @@ void DDPCore::Impl::ZeroGrad(bool set_to_none) {
   }
 }
 
+double DDPCore::Impl::ClipGradNorm(double max_norm, double norm_type) const {
+  if (!sync_) throw Error("clip_grad_norm within no_sync(): the gradients are not averaged yet");
+  std::vector<at::Tensor> parameters;
+  for (const auto& [name, parameter] : parameters_) parameters.push_back(parameter);
+  return torch::nn::utils::clip_grad_norm_(parameters, max_norm, norm_type);
+}
+
 DDPCore::DDPCore(std::shared_ptr<torch::nn::Module> module, World world, DDPOptions options)
     : impl_(std::make_unique<Impl>(std::move(module), std::move(world), std::move(options))) {}
 DDPCore::~DDPCore() = default;
@@ -139,6 +153,10 @@ void DDPCore::after_forward(const std::vector<at::Tensor*>& outputs) {
 }
 void DDPCore::fail_forward(const std::exception& error) { impl_->FailForward(error); }
 void DDPCore::backward(const at::Tensor& loss) { impl_->Backward(loss); }
+std::shared_ptr<void> DDPCore::forward_scope() const { return impl_->ForwardScope(); }
+double DDPCore::clip_grad_norm(double max_norm, double norm_type) const {
+  return impl_->ClipGradNorm(max_norm, norm_type);
+}
 void DDPCore::set_sync(bool sync) { impl_->SetSync(sync); }
 bool DDPCore::sync() const { return impl_->sync(); }
 void DDPCore::zero_grad(bool set_to_none) { impl_->ZeroGrad(set_to_none); }

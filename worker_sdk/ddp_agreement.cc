@@ -23,6 +23,7 @@ std::string Describe(const DDPOptions& options, const std::string& problem,
   option("find_unused_parameters", options.find_unused_parameters());
   option("static_graph", options.static_graph());
   option("broadcast_buffers", options.broadcast_buffers());
+  option("sync_batch_norm", options.sync_batch_norm());
   option("bucket_cap_mb", options.bucket_cap_mb());
   option("first_bucket_mb", options.first_bucket_mb());
   option("comm_hook", options.comm_hook().run ? "'" + options.comm_hook().name + "'" : "none");

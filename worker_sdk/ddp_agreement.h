@@ -1,7 +1,7 @@
 #ifndef MUSTER_WORKER_SDK_DDP_AGREEMENT_H_
 #define MUSTER_WORKER_SDK_DDP_AGREEMENT_H_
 
-#include <muster/ddp.h>
+#include <muster/ddp_core.h>
 
 #include <string>
 #include <utility>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <unordered_set>
 
 #include "worker_sdk/ddp_hooks.h"
@@ -43,6 +44,11 @@ DDPCore::Impl::Impl(std::shared_ptr<torch::nn::Module> module, World world, DDPO
   RequireAgreement(world_, options_, Problem(), AllNamed(), Buffers());
   Broadcast(AllNamed(), 0);
   if (options_.broadcast_buffers()) Broadcast(Buffers(), 0);
+  if (options_.sync_batch_norm()) {
+    std::vector<int> everybody(static_cast<size_t>(world_.size()));
+    std::iota(everybody.begin(), everybody.end(), 0);
+    norm_group_ = world_.subgroup(everybody);
+  }
   BuildReducer();
 }
 

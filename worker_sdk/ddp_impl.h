@@ -1,7 +1,7 @@
 #ifndef MUSTER_WORKER_SDK_DDP_IMPL_H_
 #define MUSTER_WORKER_SDK_DDP_IMPL_H_
 
-#include <muster/ddp.h>
+#include <muster/ddp_core.h>
 
 #include <memory>
 #include <string>
@@ -28,7 +28,9 @@ class DDPCore::Impl {
   void Backward(const at::Tensor& loss);
   void SetSync(bool sync) { sync_ = sync; }
   bool sync() const { return sync_; }
+  std::shared_ptr<void> ForwardScope() const;
   void ZeroGrad(bool set_to_none);
+  double ClipGradNorm(double max_norm, double norm_type) const;
 
   // In ddp_join.cc.
   void BeginJoin(const JoinOptions& options);
@@ -92,6 +94,7 @@ class DDPCore::Impl {
   std::shared_ptr<c10d::Reducer> reducer_;
   std::shared_ptr<c10d::Logger> logger_;
   std::shared_ptr<SinkState> sink_ = std::make_shared<SinkState>();
+  std::optional<World> norm_group_;  // for batch norm over the ranks
   bool sync_ = true;
   bool armed_ = false;  // the last forward expects a backward that reduces
   bool buffers_are_due_ = true;

@@ -51,6 +51,9 @@ DDPCore::Impl::Ballot DDPCore::Impl::CollectVotes(int32_t own) const {
 
 void DDPCore::Impl::BeginJoin(const JoinOptions& options) {
   RequireEngine();
+  if (norm_group_) {
+    throw Error("join() with sync_batch_norm: a rank without a batch cannot take part in it");
+  }
   if (join_) throw Error("join() within join(): one is enough");
   const at::Tensor own = at::tensor(
       {int64_t{options.divide_by_initial_world_size()}, int64_t{options.throw_when_uneven()}},

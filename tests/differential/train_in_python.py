@@ -158,7 +158,7 @@ class Training:
         if name == "warmup":
             return torch.optim.lr_scheduler.LinearLR(self.optimizer, start_factor=0.1, total_iters=3)
         if name == "cosine":
-            return torch.optim.lr_scheduler.CosineAnnealingLR(self.optimizer, T_max=4, eta_min=0.01)
+            return torch.optim.lr_scheduler.CosineAnnealingLR(self.optimizer, T_max=6, eta_min=0.01)
         return None
 
     def loss(self, step):

@@ -9,6 +9,7 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -29,6 +30,12 @@ struct Mlp : Net {
   at::Tensor forward(const at::Tensor& x, int64_t) override { return fc2(at::relu(fc1(x))); }
   Linear fc1 = register_module("fc1", Linear(4, 3));
   Linear fc2 = register_module("fc2", Linear(3, 2));
+};
+
+struct Dropping : Mlp {
+  at::Tensor forward(const at::Tensor& x, int64_t) override {
+    return fc2(at::dropout(fc1(x), 0.5, is_training()));
+  }
 };
 
 struct Reused : Net {
@@ -71,6 +78,7 @@ struct Bag : Net {
 
 std::shared_ptr<Net> MakeNet(const std::string& model) {
   if (model == "mlp") return std::make_shared<Mlp>();
+  if (model == "dropping") return std::make_shared<Dropping>();
   if (model == "reused") return std::make_shared<Reused>();
   if (model == "branches") return std::make_shared<Branches>();
   if (model == "dead") return std::make_shared<Dead>();
@@ -119,6 +127,7 @@ DDPOptions OptionsOf(const Case& one) {
       .static_graph(one.On("static"))
       .gradient_as_bucket_view(one.On("view"))
       .broadcast_buffers(one.Get("buffers") != "0")
+      .sync_batch_norm(one.On("sync_bn"))
       .comm_hook(HookOf(one.Get("hook")));
   const std::string cap = one.Get("bucket_cap_mb"), ignore = one.Get("ignore");
   if (!cap.empty()) options.bucket_cap_mb(std::stod(cap));
@@ -135,6 +144,15 @@ std::unique_ptr<torch::optim::Optimizer> OptimizerOf(const Case& one, const Net&
                                              torch::optim::SGDOptions(0.1).momentum(momentum));
 }
 
+std::unique_ptr<Schedule> ScheduleOf(const Case& one, torch::optim::Optimizer& optimizer) {
+  const std::string name = one.Get("schedule");
+  if (name == "warmup") return std::make_unique<Warmup>(optimizer, 3);
+  if (name == "cosine") {
+    return std::make_unique<Cosine>(optimizer, 6, CosineOptions().min_lr(0.01));
+  }
+  return nullptr;
+}
+
 std::shared_ptr<Net> SeededNet(const Case& one) {
   at::manual_seed(kSeed);
   return MakeNet(one.Get("model", "mlp"));
@@ -149,7 +167,12 @@ class Training {
         initial_(Flat(net_->parameters())),
         dtype_(one.Get("dtype") == "bf16" ? at::kBFloat16 : at::kFloat),
         ddp_((net_->to(dtype_), net_), world, OptionsOf(one)),
-        optimizer_(OptimizerOf(one, *net_)) {}
+        optimizer_(OptimizerOf(one, *net_)),
+        scaler_(world,
+                GradScalerOptions().init_scale(1024).growth_interval(2).enabled(one.On("scaler"))),
+        schedule_(ScheduleOf(one, *optimizer_)) {
+    world.seed(100 * kSeed);
+  }
 
   // Name and content of what is compared.
   std::vector<std::pair<std::string, at::Tensor>> Run() {
@@ -161,8 +184,7 @@ class Training {
       for (int64_t step = 0; step < count; ++step) {
         ddp_.zero_grad(case_.Get("zero") != "in_place");
         Backward(loop, step);
-        gradients = Gradients(*net_);
-        optimizer_->step();
+        gradients = Update();
       }
     };
     if (uneven) {
@@ -173,18 +195,44 @@ class Training {
     if (case_.Get("ignore").empty()) ddp_.check_consistency();
     std::vector<std::pair<std::string, at::Tensor>> results = {
         {"initial", initial_}, {"gradients", gradients}, {"parameters", Flat(net_->parameters())}};
+    if (case_.On("scaler")) results.emplace_back("scale", at::full({1}, scaler_.current_scale()));
+    if (schedule_) {
+      const double rate = optimizer_->param_groups()[0].options().get_lr();
+      results.emplace_back("rate", at::full({1}, rate));
+    }
     if (!net_->buffers().empty()) results.emplace_back("buffers", Flat(net_->buffers()));
     return results;
   }
 
  private:
   at::Tensor Loss(int64_t step) {
-    const int64_t start = (step * 8 + world_.rank()) * kBatch;
-    const at::Tensor x =
-        at::cos(at::arange(start * 4, (start + kBatch) * 4, at::kFloat)).reshape({kBatch, 4});
-    const at::Tensor y = at::arange(start, start + kBatch).remainder(2);
-    const at::Tensor output = ddp_(x.to(dtype_), step + world_.rank());
-    return torch::nn::functional::cross_entropy(output.to(at::kFloat), y);
+    const int64_t rank = world_.rank(), start = (step * 8 + rank) * kBatch;
+    // With batch norm over the ranks each has another number of samples.
+    const int64_t end = start + kBatch - (case_.On("sync_bn") ? rank : 0);
+    const at::Tensor x = at::cos(at::arange(start * 4, end * 4, at::kFloat)).reshape({-1, 4});
+    const at::Tensor y = at::arange(start, end).remainder(2);
+    at::Tensor loss;
+    {
+      const Autocast autocast(at::kCPU, at::kBFloat16, case_.On("autocast"));
+      const at::Tensor output = ddp_(x.to(dtype_), step + rank);
+      loss = torch::nn::functional::cross_entropy(output.to(at::kFloat), y);
+    }
+    if (case_.On("inf") && step == 1 && rank == world_.size() - 1) loss = loss * INFINITY;
+    return scaler_.scale(loss);
+  }
+
+  // Returns the gradients that the step was done with.
+  at::Tensor Update() {
+    const std::string clip = case_.Get("clip");
+    if (!clip.empty()) {
+      scaler_.unscale(*optimizer_);
+      ddp_.clip_grad_norm(std::stod(clip));
+    }
+    const at::Tensor gradients = Gradients(*net_);
+    scaler_.step(*optimizer_);
+    scaler_.update();
+    if (schedule_) schedule_->step();
+    return gradients;
   }
 
   void Backward(const std::string& loop, int64_t step) {
@@ -209,6 +257,8 @@ class Training {
   at::ScalarType dtype_;
   DistributedDataParallel<Net> ddp_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  GradScaler scaler_;
+  std::unique_ptr<Schedule> schedule_;
 };
 
 std::string Bits(const at::Tensor& tensor) {

@@ -1,7 +1,7 @@
 #ifndef MUSTER_DDP_H_
 #define MUSTER_DDP_H_
 
-#include <muster/ddp_options.h>
+#include <muster/ddp_core.h>
 #include <muster/visit_tensors.h>
 #include <muster/world.h>
 #include <torch/nn/module.h>
@@ -12,50 +12,6 @@
 #include <vector>
 
 namespace muster {
-
-// The part of DistributedDataParallel that does not depend on the module's type.
-class DDPCore {
- public:
-  DDPCore(std::shared_ptr<torch::nn::Module> module, World world, DDPOptions options);
-  ~DDPCore();
-  DDPCore(const DDPCore&) = delete;
-  DDPCore& operator=(const DDPCore&) = delete;
-
-  void before_forward();
-  void after_forward(const std::vector<at::Tensor*>& outputs);
-  [[noreturn]] void fail_forward(const std::exception& error);  // within its handler
-  void backward(const at::Tensor& loss);
-  void set_sync(bool sync);
-  bool sync() const;
-  void zero_grad(bool set_to_none);
-  double max_parameter_difference(std::string* worst) const;
-  double max_gradient_difference(const at::Tensor& reference_loss) const;
-  void begin_join(const JoinOptions& options);
-  void shadow_others();
-  void end_join();
-  Stats stats() const;
-  const World& world() const;
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
-// While one lives, backward() accumulates gradients on this rank and sends nothing; the first step
-// without one averages all that was accumulated. The forward must be inside too.
-class NoSync {
- public:
-  NoSync(DDPCore& core, bool skip) : core_(core), before_(core.sync()) {
-    if (skip) core_.set_sync(false);
-  }
-  ~NoSync() { core_.set_sync(before_); }
-  NoSync(const NoSync&) = delete;
-  NoSync& operator=(const NoSync&) = delete;
-
- private:
-  DDPCore& core_;
-  bool before_;
-};
 
 // Trains one model on all ranks of a World: after backward() every rank holds the gradients
 // averaged over the ranks. M is any torch::nn::Module with a forward(). One thread.
@@ -102,7 +58,13 @@ class DistributedDataParallel {
     core_.shadow_others();
   }
 
+  // The gradients of all the module's parameters, those that are ignored here, too.
   void zero_grad(bool set_to_none = true) { core_.zero_grad(set_to_none); }
+  // Makes the norm of the averaged gradients at most max_norm and returns what it was: the same on
+  // every rank. Throws Error within no_sync(), where they are this rank's own.
+  double clip_grad_norm(double max_norm, double norm_type = 2) {
+    return core_.clip_grad_norm(max_norm, norm_type);
+  }
 
   // Collective: the largest difference of any parameter between any rank and rank 0; NaN counts as
   // infinite unless both have it.
@@ -135,6 +97,7 @@ class DistributedDataParallel {
   template <class... Args>
   auto run_forward(Args&&... args) {
     try {
+      const auto scope = core_.forward_scope();
       return module_->forward(std::forward<Args>(args)...);
     } catch (const std::exception& error) {
       core_.fail_forward(error);

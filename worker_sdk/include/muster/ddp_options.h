@@ -15,8 +15,11 @@ struct DDPOptions {
   TORCH_ARG(bool, static_graph) = false;            // the same parameters are used in every step
   TORCH_ARG(bool, gradient_as_bucket_view) = false;  // .grad aliases the bucket: saves a copy
   TORCH_ARG(bool, broadcast_buffers) = true;         // rank 0's buffers, before each forward
-  TORCH_ARG(double, bucket_cap_mb) = 25;             // MiB per bucket
-  TORCH_ARG(double, first_bucket_mb) = 1;            // MiB; bucket_cap_mb if that one is smaller
+  // Batch norm in training takes its statistics over all ranks, whichever module does it. (A batch
+  // of one value per channel on a rank is refused by the module before it comes to that.)
+  TORCH_ARG(bool, sync_batch_norm) = false;
+  TORCH_ARG(double, bucket_cap_mb) = 25;   // MiB per bucket
+  TORCH_ARG(double, first_bucket_mb) = 1;  // MiB; bucket_cap_mb if that one is smaller
   TORCH_ARG(std::vector<std::string>,
             ignore) = {};          // names of parameters and buffers to leave alone
   TORCH_ARG(CommHook, comm_hook);  // hooks::fp16(), hooks::bf16(), yours; none: DDP's own

@@ -6,6 +6,7 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include <concepts>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -32,21 +33,26 @@ class State {
  public:
   explicit State(World world);
 
-  // A module, an optimizer, a DistributedSampler, or an arithmetic variable. Throws Error for a
-  // name used before.
+  // A module, an optimizer, a DistributedSampler, a GradScaler, a Schedule (after its optimizer),
+  // or an arithmetic variable. Throws Error for a name used before.
   template <class T>
   State& add(const std::string& name, T& object) {
     if constexpr (std::is_base_of_v<torch::nn::Module, T>) {
       add_module(name, object);
     } else if constexpr (std::is_base_of_v<torch::optim::Optimizer, T>) {
       add_optimizer(name, object);
-    } else if constexpr (std::is_same_v<DistributedSampler, T>) {
+    } else if constexpr (requires(std::string_view bytes) {
+                           { object.snapshot() } -> std::same_as<std::string>;
+                           object.check(bytes);
+                           object.restore(bytes);
+                         }) {
       add_custom(
           name, [&object] { return object.snapshot(); },
           [&object](std::string_view bytes) { object.check(bytes); },
           [&object](std::string_view bytes) { object.restore(bytes); });
     } else {
-      static_assert(std::is_arithmetic_v<T>, "a module, an optimizer, a sampler or a number");
+      static_assert(std::is_arithmetic_v<T>,
+                    "a module, an optimizer, a number, or what has snapshot, check and restore");
       add_bytes(name, &object, sizeof object);
     }
     return *this;

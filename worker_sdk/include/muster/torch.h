@@ -3,8 +3,10 @@
 
 // Data-parallel training on LibTorch, launched by muster, by torchrun, or by nobody. See
 // docs/TRAINING.md.
+#include <muster/amp.h>
 #include <muster/ddp.h>
 #include <muster/error.h>
+#include <muster/learning_rate.h>
 #include <muster/sampler.h>
 #include <muster/state.h>
 #include <muster/worker.h>
