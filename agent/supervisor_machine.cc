@@ -40,7 +40,7 @@ void SupervisorMachine::On(const PortReserved& event) {
     Greet();
   } else if (std::exchange(port_for_report_, false)) {
     if (phase_ == SupervisorPhase::kSucceeded) {
-      Do(SendToMaster{WorkersSucceeded{assignment_.generation, event.port}});
+      Do(SendToMaster{WorkersSucceeded{assignment_.generation, event.port, drain_asked_}});
     } else if (phase_ == SupervisorPhase::kJoining) {
       Do(SendToMaster{WorkersStopped{assignment_.generation, event.port}});
     }
@@ -85,7 +85,8 @@ void SupervisorMachine::Leave(const SignalReceived& event) {
   Do(SendToMaster{*leaving_});
   if (phase_ == SupervisorPhase::kStopping) {
     if (!kill_sent_) Do(SignalTree{event.signal});
-    const bool is_final = stop_cause_ == StopCause::kVerdict || stop_cause_ == StopCause::kRejected;
+    const bool is_final = stop_cause_ == StopCause::kVerdict ||
+                          stop_cause_ == StopCause::kRejected || stop_cause_ == StopCause::kDrained;
     if (!is_final) stop_cause_ = StopCause::kLeaving;
   } else if (phase_ == SupervisorPhase::kRunning) {
     BeginStop(StopCause::kLeaving, event.signal);

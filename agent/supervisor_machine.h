@@ -67,17 +67,6 @@ class SupervisorMachine {
   const Outcome& outcome() const { return outcome_; }  // complete when phase() is kEnded
 
  private:
-  enum class StopCause {
-    kNone,
-    kWorkerFailed,
-    kOrdered,
-    kLeftovers,
-    kLeaving,
-    kVerdict,
-    kMasterLost,
-    kRejected
-  };
-
   void On(const Begin&);
   void On(const PortReserved& event);
   void On(const FromMaster& event);
@@ -100,6 +89,7 @@ class SupervisorMachine {
   void Obey(const Drain& message);
   void Obey(const Verdict& message);
   void Obey(const Rejected& message);
+  void Obey(const Drained& message);
   void Greet();  // opens a stream: Hello and what the master must know beyond it
   void Start(const Assignment& assignment);
   void Fail(const WorkerFailed& failure);
@@ -132,6 +122,7 @@ class SupervisorMachine {
   bool tree_empty_ = true;
   bool kill_sent_ = false;
   bool ready_told_ = false;
+  bool drain_asked_ = false;
   bool port_for_report_ = false;  // a WorkersStopped or WorkersSucceeded waits for its port
   int exit_code_ = 0;
   std::string wait_reason_;

@@ -22,6 +22,7 @@ void SupervisorMachine::Greet() {
   if (phase_ == SupervisorPhase::kSucceeded) running.phase = WorkersPhase::kSucceeded;
   if (phase_ == SupervisorPhase::kJoining && generation > 0) running.phase = WorkersPhase::kStopped;
   running.failure = outcome_.failure;
+  running.drained = drain_asked_;
   ++options_.hello.attempt;
   Do(SendToMaster{options_.hello});
   if (generation == 0) return;
@@ -31,7 +32,7 @@ void SupervisorMachine::Greet() {
     if (workers_.AllStarted()) Do(SendToMaster{WorkersStarted{generation}});
     if (ready_told_) Do(SendToMaster{WorkersReady{generation}});
   } else if (phase_ == SupervisorPhase::kSucceeded && !port_for_report_) {
-    Do(SendToMaster{WorkersSucceeded{generation, options_.hello.next_port}});
+    Do(SendToMaster{WorkersSucceeded{generation, options_.hello.next_port, drain_asked_}});
   } else if (phase_ == SupervisorPhase::kJoining && !port_for_report_) {
     Do(SendToMaster{WorkersStopped{generation, options_.hello.next_port}});
   }
@@ -46,6 +47,7 @@ void SupervisorMachine::On(const FromMaster& event) {
   if (phase_ == SupervisorPhase::kFinishing) return;
   link_.Heard(now_);
   no_master_since_ = kNever;
+  options_.hello.attached_before = true;
   if (!std::exchange(master_problem_, "").empty()) Say(NoteLevel::kInfo, "the master is back");
   std::visit([this](const auto& m) { Obey(m); }, event.message);
 }
@@ -125,6 +127,7 @@ void SupervisorMachine::Obey(const Wait& message) {
 void SupervisorMachine::Obey(const Drain& message) {
   if (message.generation != assignment_.generation || phase_ != SupervisorPhase::kRunning) return;
   Say(NoteLevel::kInfo, "draining: " + message.reason);
+  drain_asked_ = true;
   Do(TellWorkers{"DRAIN=1"});
 }
 
@@ -144,6 +147,15 @@ void SupervisorMachine::Obey(const Rejected& message) {
     BeginStop(StopCause::kRejected, SIGTERM);
   } else {
     EndWith(message.exit_code);
+  }
+}
+
+void SupervisorMachine::Obey(const Drained& message) {
+  Say(NoteLevel::kInfo, message.reason);
+  if (HasWorkers()) {
+    BeginStop(StopCause::kDrained, SIGTERM);
+  } else {
+    Finish(0, options_.hello.settings.exit_barrier_timeout);
   }
 }
 

@@ -23,7 +23,7 @@ void SupervisorMachine::Start(const Assignment& assignment) {
   outcome_ = Outcome();
   workers_.Reset(options_.hello.slots);
   phase_ = SupervisorPhase::kRunning;
-  ready_told_ = false;
+  ready_told_ = drain_asked_ = false;
   still_waiting_at_ = kNever;
   wait_reason_.clear();
   Say(NoteLevel::kInfo, "generation " + std::to_string(assignment.generation) + ": node " +
@@ -115,6 +115,10 @@ void SupervisorMachine::On(const WorkerSaid& event) {
       RankText(assignment_, event.local_rank) + " says " + event.key + "=" + event.value);
   if (event.key == "ERROR") worker->problem = event.value;
   if (event.key == "STEP") worker->last_step = event.value.substr(0, kStepBytesMax);
+  const bool is_commit = event.key == "CHECKPOINT" && phase_ == SupervisorPhase::kRunning;
+  if (is_commit && options_.hello.settings.join_policy == JoinPolicy::kCheckpoint) {
+    Do(SendToMaster{CommitPoint{assignment_.generation}});
+  }
   if (event.key == "STEP" || worker->last_report != kNever) worker->last_report = now_;
   if (event.key != "READY" || event.value != "1") return;
   worker->is_ready = true;
@@ -235,8 +239,9 @@ void SupervisorMachine::WorkersAreGone() {
       Finish(128 + outcome_.leaving_signal, kFarewell);
       break;
     case StopCause::kVerdict:
+    case StopCause::kDrained:
       // Whoever was told to go does not stay for the others.
-      Finish(outcome_.verdict->exit_code,
+      Finish(outcome_.verdict ? outcome_.verdict->exit_code : 0,
              leaving_ ? kFarewell : options_.hello.settings.exit_barrier_timeout);
       break;
     case StopCause::kMasterLost:

@@ -27,6 +27,19 @@ struct Worker {
   std::string problem;        // why it could not be started, or what it said in ERROR=
 };
 
+// Why all of them are being stopped.
+enum class StopCause {
+  kNone,
+  kWorkerFailed,
+  kOrdered,
+  kLeftovers,  // they have ended, and what they had started has not
+  kLeaving,
+  kVerdict,
+  kMasterLost,
+  kRejected,
+  kDrained,
+};
+
 // The workers of one node in one generation. Pure.
 class WorkerTable {
  public:

@@ -44,8 +44,7 @@ struct WorkersStopped {
   bool operator==(const WorkersStopped&) const = default;
 };
 
-// What is known of a worker's end beyond its status: what every node's report quotes. Texts may be
-// empty and may have several lines.
+// What every node's report quotes of a worker's end. Texts may be empty or have several lines.
 struct FailureEvidence {
   static constexpr size_t kBytesMax = 4096;  // of message and stderr_tail each
 
@@ -58,8 +57,7 @@ struct FailureEvidence {
   bool operator==(const FailureEvidence&) const = default;
 };
 
-// One worker ended badly; the agent is stopping the others of its node. Never sent for a stop that
-// was ordered.
+// One worker ended badly; the agent stops the others of its node. Never sent for an ordered stop.
 struct WorkerFailed {
   int64_t generation = 0;
   int local_rank = 0;
@@ -74,14 +72,13 @@ struct WorkerFailed {
   bool operator==(const WorkerFailed&) const = default;
 };
 
-// What an agent already runs when it (re-)attaches; a master without memory rebuilds the job from
-// these.
+// What an agent runs when it (re-)attaches: a master without memory rebuilds the job from these.
 struct Running {
   WorkersPhase phase = WorkersPhase::kNone;
   Assignment assignment;  // meaningful unless phase is kNone
   // The failure of that generation on this node: nobody may have heard of it yet.
   std::optional<WorkerFailed> failure = {};
-
+  bool drained = false;  // as in WorkersSucceeded
   bool operator==(const Running&) const = default;
 };
 
@@ -106,14 +103,22 @@ struct Hello {
   int fixed_master_port = 0;      // static mode: --master-port, else 0
   std::string topology_key;
   Running running;
+  bool attached_before = false;  // this process has been answered by a master of the job already
 
   bool operator==(const Hello&) const = default;
 };
 
-// All workers of the node exited with 0.
+// The job's state is saved: a worker has said CHECKPOINT=. Under join policy checkpoint only.
+struct CommitPoint {
+  int64_t generation = 0;
+  bool operator==(const CommitPoint&) const = default;
+};
+
+// All workers of the node exited with 0. `drained`: as told, and not because their work is done.
 struct WorkersSucceeded {
   int64_t generation = 0;
   int next_port = 0;
+  bool drained = false;
   bool operator==(const WorkersSucceeded&) const = default;
 };
 
@@ -138,7 +143,7 @@ struct LastWill {
 };
 
 using AgentMessage = std::variant<Hello, Heartbeat, WorkersStarted, WorkersReady, WorkersStopped,
-                                  WorkerFailed, WorkersSucceeded, Leaving, LastWill>;
+                                  WorkerFailed, WorkersSucceeded, Leaving, LastWill, CommitPoint>;
 
 }  // namespace muster
 

@@ -41,7 +41,9 @@ struct DeadlinePassed {};
 // The shell noticed that the process did not run for a while (stopped, suspended, overloaded):
 // nobody is judged by the silence of that time.
 struct WokeUp {
-  Duration missed{};
+  Duration missed{};  // beyond the moment that it had asked for
+  // Since it last looked. Agents that waited so long for an answer may have opened other streams.
+  Duration asleep{};
 };
 
 // An operator ends the job.
@@ -49,8 +51,16 @@ struct StopRequested {
   std::string who;
 };
 
-using RoundEvent =
-    std::variant<MessageArrived, StreamBroken, DeadlinePassed, WokeUp, StopRequested>;
+// An operator takes a node out, or all of them (`node_id` empty), at the next commit point. Who has
+// not come to one after `at_most` (zero: after join_timeout) is stopped.
+struct DrainRequested {
+  std::string node_id;
+  std::string who;
+  Duration at_most{};
+};
+
+using RoundEvent = std::variant<MessageArrived, StreamBroken, DeadlinePassed, WokeUp, StopRequested,
+                                DrainRequested>;
 
 // ── Effects, to be performed in order ──────────────────────────────────────────────────────────
 

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "rendezvous/round_limits.h"
+
 namespace muster {
 
 void FormationGate::AfterFailure(bool is_quick, Time now, const JobSettings& settings) {
@@ -14,14 +16,18 @@ void FormationGate::ExpectSuccessor(Time now, const JobSettings& settings) {
   last_call_deadline_ = now + settings.last_call;
 }
 
+void FormationGate::AwaitMembers(Time now) {
+  if (members_until_ == Time::min()) members_until_ = now + kRecoveryGrace;
+}
+
 void FormationGate::Begun() {
   last_call_due_ = false;
   join_deadline_ = last_call_deadline_ = kNever;
 }
 
 void FormationGate::Shift(Duration missed) {
-  for (Time* deadline : {&join_deadline_, &last_call_deadline_}) {
-    if (*deadline != kNever) *deadline += missed;
+  for (Time* deadline : {&join_deadline_, &last_call_deadline_, &members_until_}) {
+    if (*deadline != kNever && *deadline != Time::min()) *deadline += missed;
   }
 }
 
@@ -45,7 +51,9 @@ std::optional<Hold> FormationGate::HoldOf(int here, Time now, const JobSettings&
     const auto wait = std::chrono::floor<std::chrono::milliseconds>(backoff_wait_);
     return Hold{{ReasonCode::kBackingOff, "", backoff_.in_a_row(), wait.count()}, backoff_until_};
   }
-  const bool all_are_in = here >= settings.nodes_max || (last_size_ > 0 && here >= last_size_);
+  if (now < members_until_) return Hold{{ReasonCode::kRebuilding}, members_until_};
+  const int usable = settings.usable(here);
+  const bool all_are_in = usable >= settings.nodes_max || (last_size_ > 0 && usable >= last_size_);
   if (last_call_due_ && !all_are_in && now < last_call_deadline_) {
     return Hold{{ReasonCode::kLastCall, "", here, settings.nodes_max}, last_call_deadline_};
   }

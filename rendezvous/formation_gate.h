@@ -39,6 +39,9 @@ class FormationGate {
   // A member left or is lost, and somebody may come in its place. A last call counts from here:
   // those who stop their workers meanwhile need not wait twice.
   void ExpectSuccessor(Time now, const JobSettings& settings);
+  // An agent had a master before this one, which may have formed a generation: its members get the
+  // time to come.
+  void AwaitMembers(Time now);
   // A generation begins or goes on.
   void Begun();
   // The master did not run for so long.
@@ -58,6 +61,7 @@ class FormationGate {
   int last_size_ = 0;          // nodes in the generation before; 0: none
   Time join_deadline_ = kNever;
   Time last_call_deadline_ = kNever;
+  Time members_until_ = Time::min();
   Time backoff_until_ = Time::min();
   Duration backoff_wait_{};
 };

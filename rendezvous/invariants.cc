@@ -86,6 +86,12 @@ std::string CheckNodes(const RoundMachine& machine) {
   return "";
 }
 
+std::string CheckCounts(const RoundMachine& machine) {
+  NodeCounts counts;
+  for (const auto& [id, node] : machine.nodes()) counts += CountsOf(node);
+  return counts == machine.counts() ? "" : "the nodes were miscounted";
+}
+
 std::string CheckWaits(const RoundMachine& machine, Time now) {
   if (machine.phase() == RoundPhase::kClosed) return "";
   for (const auto& [id, node] : machine.nodes()) {
@@ -203,7 +209,7 @@ std::string CheckInvariants(const RoundSnapshot& before, const RoundMachine& mac
                             const RoundEvent& event, const RoundEffects& effects) {
   for (const std::string& broken :
        {CheckHistory(before, machine), CheckTable(machine), CheckNodes(machine),
-        CheckWaits(machine, now), CheckAssigned(before, machine, now, event),
+        CheckCounts(machine), CheckWaits(machine, now), CheckAssigned(before, machine, now, event),
         CheckEffects(before, machine, event, effects), CheckDeadline(machine, now, event)}) {
     if (!broken.empty()) return broken;
   }

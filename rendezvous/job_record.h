@@ -26,6 +26,7 @@ struct SeatRecord {
   // kRunning: its workers may be alive. kStopped only of a member that is lost: the others say it
   // again. kSucceeded.
   WorkersPhase phase = WorkersPhase::kRunning;
+  bool drained = false;  // it succeeded because it was told to end
   bool operator==(const SeatRecord&) const = default;
 };
 

@@ -93,13 +93,18 @@ void MasterLoop::Run() {
   registry_.Restore(clock_->Now(), options_.restored);
   keeper_.Restored(options_.restored);
   Time judge_at = kNever;  // kNever: no deadline has come
+  size_t unheard = 0;      // messages that may have been under way when it came
   while (!queue_.closed()) {
     const Time deadline = is_deposed_ ? kNever : registry_.NextDeadline();
     const bool is_due = deadline <= clock_->Now();
     if (!is_due) judge_at = kNever;
-    if (is_due && judge_at == kNever) judge_at = clock_->Now() + kHearFirst;
+    if (is_due && judge_at == kNever) {
+      judge_at = clock_->Now() + kHearFirst;
+      unheard = open_.size();
+    }
     const Time wake = is_due ? judge_at : deadline;
     const Time hear = broken_.empty() ? kNever : hear_until_;
+    const Time looked_at = clock_->Now();
     std::optional<LoopEvent> event =
         queue_.Pop(std::min({wake, hear, watchers_.NextDeadline(), keeper_.NextDeadline()}));
     const Time now = clock_->Now();
@@ -107,11 +112,14 @@ void MasterLoop::Run() {
     if (is_late) {
       judge_at = kNever;
       hear_until_ = now + kHearAfterFreeze;
-      Do(now, registry_.Step(now, WokeUp{now - wake}));
+      Do(now, registry_.Step(now, WokeUp{now - wake, now - looked_at}));
     }
-    if (event.has_value()) Handle(now, std::move(*event));
+    const bool event_came = event.has_value();
+    if (event_came) Handle(now, std::move(*event));
     if (now >= hear_until_) TellBroken(now);
-    if (now >= judge_at) {
+    // Each stream has one message in the queue at most: after so many all have been heard.
+    unheard = event_came && unheard > 0 ? unheard - 1 : 0;
+    if (now >= judge_at && unheard == 0) {
       judge_at = kNever;
       Do(now, registry_.Step(now, DeadlinePassed{}));
     }

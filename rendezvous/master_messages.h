@@ -33,18 +33,24 @@ struct Wait {
   bool operator==(const Wait&) const = default;
 };
 
-// Reach a commit point, save and exit 0.
+// The workers of `generation` shall reach a commit point, save and exit 0.
 struct Drain {
   int64_t generation = 0;
   std::string reason;
   bool operator==(const Drain&) const = default;
 };
 
+// This node has been drained, the job goes on without it: leave with 0, acknowledging as a Verdict.
+struct Drained {
+  std::string reason;  // one sentence
+  bool operator==(const Drained&) const = default;
+};
+
 // The end of the job. The agent acknowledges by half-closing its stream.
 struct Verdict {
   bool succeeded = false;
   int exit_code = 0;             // what every node's launcher exits with
-  std::string cause = {};        // one sentence; empty on success
+  std::string cause = {};        // one sentence; empty on success, unless the job was drained
   std::string failed_node = {};  // node id of the root cause, or empty
   int failed_rank = -1;
   std::optional<WorkerFailed> failure = {};  // the root cause as its node has told it
@@ -59,7 +65,7 @@ struct Rejected {
 };
 
 using MasterMessage =
-    std::variant<HeartbeatAck, Assignment, StopWorkers, Wait, Drain, Verdict, Rejected>;
+    std::variant<HeartbeatAck, Assignment, StopWorkers, Wait, Drain, Verdict, Rejected, Drained>;
 
 }  // namespace muster
 

@@ -1,5 +1,6 @@
 #include <google/protobuf/unknown_field_set.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -99,6 +100,11 @@ JobSettings DecodeSettings(FieldCheck* check, const v1::JobSettings& from) {
   }
   to.stall_timeout = check->Span("settings.stall_timeout", from.stall_timeout_ns());
   to.max_restart_delay = check->Span("settings.max_restart_delay", from.max_restart_delay_ns());
+  to.node_unit = std::max(check->Int("settings.node_unit", from.node_unit(), 0, kNodesMax), 1);
+  to.max_node_failures =
+      check->Int("settings.max_node_failures", from.max_node_failures(), 0, kCountMax);
+  to.node_failure_window =
+      check->Span("settings.node_failure_window", from.node_failure_window_ns());
   return to;
 }
 
@@ -130,6 +136,7 @@ Running DecodeRunning(FieldCheck* check, const v1::Running& from) {
   if (to.phase == WorkersPhase::kNone) return to;
   to.assignment = DecodeAssignment(check, from.assignment());
   if (from.has_failure()) to.failure = DecodeKind(check, from.failure());
+  to.drained = from.drained();
   return to;
 }
 
@@ -156,6 +163,7 @@ Hello DecodeKind(FieldCheck* check, const v1::Hello& from) {
   to.fixed_master_port = check->Port("fixed_master_port", from.fixed_master_port());
   to.topology_key = check->Text("topology_key", from.topology_key(), kIdBytesMax);
   to.running = DecodeRunning(check, from.running());
+  to.attached_before = from.attached_before();
   return to;
 }
 
@@ -195,7 +203,8 @@ WorkerFailed DecodeKind(FieldCheck* check, const v1::WorkerFailed& from) {
 
 WorkersSucceeded DecodeKind(FieldCheck* check, const v1::WorkersSucceeded& from) {
   return {.generation = check->Generation(from.generation()),
-          .next_port = check->Port("next_port", from.next_port())};
+          .next_port = check->Port("next_port", from.next_port()),
+          .drained = from.drained()};
 }
 
 Leaving DecodeKind(FieldCheck* check, const v1::Leaving& from) {
@@ -242,6 +251,10 @@ Verdict DecodeKind(FieldCheck* check, const v1::Verdict& from) {
 Rejected DecodeKind(FieldCheck* check, const v1::Rejected& from) {
   return {.exit_code = check->Int("exit_code", from.exit_code(), 0, 255),
           .reason = check->Text("reason", from.reason(), kTextBytesMax)};
+}
+
+Drained DecodeKind(FieldCheck* check, const v1::Drained& from) {
+  return {.reason = check->Text("reason", from.reason(), kTextBytesMax)};
 }
 
 // Decodes one kind and turns the first unusable field into the status.
@@ -298,6 +311,8 @@ absl::StatusOr<AgentMessage> Decode(const v1::AgentMessage& wire) {
       return Checked<Leaving>("Leaving", wire.leaving());
     case Kind::kLastWill:
       return Checked<LastWill>("LastWill", wire.last_will());
+    case Kind::kCommitPoint:
+      return GenerationOnly<CommitPoint>("CommitPoint", wire.commit_point());
     case Kind::KIND_NOT_SET:
       break;
   }
@@ -325,6 +340,8 @@ absl::StatusOr<MasterMessage> Decode(const v1::MasterMessage& wire) {
       return Checked<Verdict>("Verdict", wire.verdict());
     case Kind::kRejected:
       return Checked<Rejected>("Rejected", wire.rejected());
+    case Kind::kDrained:
+      return Checked<Drained>("Drained", wire.drained());
     case Kind::KIND_NOT_SET:
       break;
   }

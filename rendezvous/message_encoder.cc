@@ -54,6 +54,9 @@ void EncodeTo(const JobSettings& from, v1::JobSettings* to) {
   }
   to->set_stall_timeout_ns(from.stall_timeout.count());
   to->set_max_restart_delay_ns(from.max_restart_delay.count());
+  to->set_node_unit(from.node_unit);
+  to->set_max_node_failures(from.max_node_failures);
+  to->set_node_failure_window_ns(from.node_failure_window.count());
 }
 
 void EncodeTo(const Assignment& from, v1::Assignment* to) {
@@ -98,7 +101,9 @@ void EncodeKind(const Hello& from, v1::AgentMessage* wire) {
   if (from.running.phase != WorkersPhase::kNone) {
     EncodeTo(from.running.assignment, running->mutable_assignment());
     if (from.running.failure) EncodeTo(*from.running.failure, running->mutable_failure());
+    running->set_drained(from.running.drained);
   }
+  to->set_attached_before(from.attached_before);
 }
 
 void EncodeKind(const Heartbeat& from, v1::AgentMessage* wire) {
@@ -149,6 +154,7 @@ void EncodeKind(const WorkerFailed& from, v1::AgentMessage* wire) {
 void EncodeKind(const WorkersSucceeded& from, v1::AgentMessage* wire) {
   wire->mutable_workers_succeeded()->set_generation(from.generation);
   wire->mutable_workers_succeeded()->set_next_port(from.next_port);
+  wire->mutable_workers_succeeded()->set_drained(from.drained);
 }
 
 void EncodeKind(const Leaving& from, v1::AgentMessage* wire) {
@@ -163,6 +169,10 @@ void EncodeKind(const LastWill& from, v1::AgentMessage* wire) {
   to->set_node_id(Id(from.node_id));
   to->set_incarnation(from.incarnation);
   to->set_generation(from.generation);
+}
+
+void EncodeKind(const CommitPoint& from, v1::AgentMessage* wire) {
+  wire->mutable_commit_point()->set_generation(from.generation);
 }
 
 void EncodeKind(const HeartbeatAck& from, v1::MasterMessage* wire) {
@@ -201,6 +211,10 @@ void EncodeKind(const Verdict& from, v1::MasterMessage* wire) {
 void EncodeKind(const Rejected& from, v1::MasterMessage* wire) {
   wire->mutable_rejected()->set_exit_code(from.exit_code);
   wire->mutable_rejected()->set_reason(Sentence(from.reason));
+}
+
+void EncodeKind(const Drained& from, v1::MasterMessage* wire) {
+  wire->mutable_drained()->set_reason(Sentence(from.reason));
 }
 
 }  // namespace

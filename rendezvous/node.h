@@ -1,9 +1,9 @@
 #ifndef MUSTER_RENDEZVOUS_NODE_H_
 #define MUSTER_RENDEZVOUS_NODE_H_
 
-#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +20,49 @@ enum class RoundPhase {
   kClosed,    // verdict known; waiting for acknowledgements
 };
 
+// What a node that does not run waits for.
+enum class WaitKind {
+  kNothing,
+  kGeneration,  // the next generation
+  kVerdict,     // its workers have succeeded: for those of the others
+  kPlace,       // a generation runs without it
+  kPardon,      // a generation runs without it because it failed too often
+};
+inline constexpr size_t kWaitKinds = 5;
+
+// How many nodes are what; of one node each is 0 or 1.
+struct NodeCounts {
+  int candidates = 0;  // could be members of the next generation
+  int newcomers = 0;   // candidates without a place in the present one
+  int excluded = 0;    // candidates that others are preferred to
+  int excluded_newcomers = 0;
+  int leaving = 0;
+  int former = 0;  // of the generation before, and not leaving
+  int former_here = 0;
+  int ranked = 0;    // here, not leaving, and with a fixed rank
+  int unranked = 0;  // … without one
+  std::array<int, kWaitKinds> waiting{};
+
+  NodeCounts& operator+=(const NodeCounts& other) { return Add(other, 1); }
+  NodeCounts& operator-=(const NodeCounts& other) { return Add(other, -1); }
+  bool operator==(const NodeCounts&) const = default;
+
+ private:
+  NodeCounts& Add(const NodeCounts& other, int sign) {
+    candidates += sign * other.candidates;
+    newcomers += sign * other.newcomers;
+    excluded += sign * other.excluded;
+    excluded_newcomers += sign * other.excluded_newcomers;
+    leaving += sign * other.leaving;
+    former += sign * other.former;
+    former_here += sign * other.former_here;
+    ranked += sign * other.ranked;
+    unranked += sign * other.unranked;
+    for (size_t kind = 0; kind < kWaitKinds; ++kind) waiting[kind] += sign * other.waiting[kind];
+    return *this;
+  }
+};
+
 // What the master knows of one agent. Read by status, tests and invariants; written by the round
 // machine only.
 struct Node {
@@ -33,6 +76,8 @@ struct Node {
   bool started = false;                      // WorkersStarted heard
   bool ready = false;                        // WorkersReady heard
   bool leaving = false;
+  bool draining = false;      // it is to leave at the next commit point
+  bool excluded = false;      // it failed too often lately: others are taken first
   bool acknowledged = false;  // the verdict
   int next_port = 0;
   Time last_heard{};
@@ -42,54 +87,39 @@ struct Node {
   std::vector<uint64_t> retired;  // incarnations that newer ones replaced, the latest few
 
   // The last Wait it was sent.
+  WaitKind wait_kind = WaitKind::kNothing;
+  bool waits = false;  // it has been told
   Reason wait_reason;
-  bool waits = false;
-  Time wait_sent{};
   Time wait_until = kNever;  // what `at_most` promised
-  Time wait_next = kNever;   // when to look again: a renewal, or numbers that have just changed
+
+  // Of the roster: how this node is counted at present, and whether it changed in this step.
+  struct Counted {
+    NodeCounts counts;
+    int fixed_rank = -1;
+    bool touched = false;
+  } counted;
 
   bool attached() const { return stream != 0; }
   // Could be a member of the next generation.
-  bool is_candidate() const { return attached() && !leaving && stale_generation == 0; }
+  bool is_candidate() const { return attached() && !leaving && !draining && stale_generation == 0; }
 };
 
-inline int CandidateCount(const std::map<std::string, Node>& nodes) {
-  return static_cast<int>(std::count_if(
-      nodes.begin(), nodes.end(), [](const auto& entry) { return entry.second.is_candidate(); }));
+inline NodeCounts CountsOf(const Node& node) {
+  NodeCounts counts;
+  const bool is_here = node.attached() && !node.leaving;
+  const bool is_ranked = node.hello.fixed_group_rank >= 0;
+  counts.candidates = node.is_candidate() ? 1 : 0;
+  counts.newcomers = node.is_candidate() && node.group_rank < 0 ? 1 : 0;
+  counts.excluded = node.is_candidate() && node.excluded ? 1 : 0;
+  counts.excluded_newcomers = node.excluded ? counts.newcomers : 0;
+  counts.leaving = node.leaving ? 1 : 0;
+  counts.former = node.last_group_rank >= 0 && !node.leaving ? 1 : 0;
+  counts.former_here = node.attached() ? counts.former : 0;
+  counts.ranked = is_here && is_ranked ? 1 : 0;
+  counts.unranked = is_here && !is_ranked ? 1 : 0;
+  ++counts.waiting[static_cast<size_t>(node.wait_kind)];
+  return counts;
 }
-
-// True while workers may be alive.
-inline bool IsAlive(WorkersPhase phase) {
-  return phase == WorkersPhase::kRunning || phase == WorkersPhase::kStopping;
-}
-
-// One place of a generation and what became of it. The index in the table is the group rank. It
-// outlives the node: a member whose workers succeeded may go, and a newer incarnation of its node
-// is somebody else.
-struct Seat {
-  std::string node_id;       // empty: a recovering master has not heard of the member
-  uint64_t incarnation = 0;  // 0: likewise, or its name is all that is known
-  Assignment assignment;
-  WorkersPhase phase = WorkersPhase::kRunning;
-  bool lost = false;
-  bool awaited = false;  // lost because the master starts again: it may be back any moment
-  Time fenced_until = Time::min();  // when lost: its workers may be alive until then
-  Time stop_by = kNever;            // when stopping: longer than this is as good as lost
-
-  // Nothing of it stands in the way of the next generation.
-  bool HasEnded(Time now) const { return !IsAlive(phase) || (lost && now >= fenced_until); }
-};
-
-// In each place's assignment, when they are few and all known.
-inline void ListMembers(std::vector<Seat>* seats) {
-  if (seats->size() > static_cast<size_t>(Assignment::kMembersListedMax)) return;
-  std::vector<std::string> ids;
-  for (const Seat& seat : *seats) ids.push_back(seat.node_id);
-  if (std::count(ids.begin(), ids.end(), "") > 0) return;
-  for (Seat& seat : *seats) seat.assignment.members = ids;
-}
-
-inline bool HasSucceeded(const Seat& seat) { return seat.phase == WorkersPhase::kSucceeded; }
 
 }  // namespace muster
 

@@ -1,12 +1,13 @@
 #include "rendezvous/rank_assignment.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 namespace muster {
@@ -43,13 +44,47 @@ int NaturalCompare(std::string_view a, std::string_view b) {
   return static_cast<int>(!a.empty()) - static_cast<int>(!b.empty());
 }
 
-bool ComesBefore(const RankRequest& a, const RankRequest& b) {
-  const bool a_is_new = a.last_rank < 0;
-  const bool b_is_new = b.last_rank < 0;
-  if (a_is_new != b_is_new) return b_is_new;
-  if (!a_is_new && a.last_rank != b.last_rank) return a.last_rank < b.last_rank;
-  if (a.topology_key != b.topology_key) return NaturalLess(a.topology_key, b.topology_key);
-  return NaturalLess(a.node_id, b.node_id);
+// Appends what sorts as bytes like `text` in its natural order: before each number its length.
+void AppendSortKey(std::string_view text, std::string* key) {
+  const std::string_view whole = text;
+  while (!text.empty()) {
+    if (IsDigit(text.front())) {
+      const std::string_view digits = TakeNumber(text);
+      const auto length = static_cast<uint16_t>(digits.size());
+      *key += '0';
+      *key += static_cast<char>(length >> 8);
+      *key += static_cast<char>(length & 0xff);
+      *key += digits;
+    } else {
+      *key += text.front();
+      text.remove_prefix(1);
+    }
+  }
+  // An end comes first, and "node02" is not "node2".
+  *key += '\0';
+  *key += whole;
+  *key += '\0';
+}
+
+// Those without a rank of their own, in the order in which they fill the gaps.
+void SortByTurn(const std::vector<RankRequest>& requests, std::vector<size_t>* others) {
+  struct Turn {
+    int last_rank;  // newcomers come last
+    std::string key;
+    size_t index;
+  };
+  std::vector<Turn> turns;
+  turns.reserve(others->size());
+  for (const size_t index : *others) {
+    const RankRequest& request = requests[index];
+    turns.push_back({request.last_rank < 0 ? INT_MAX : request.last_rank, "", index});
+    AppendSortKey(request.topology_key, &turns.back().key);
+    AppendSortKey(request.node_id, &turns.back().key);
+  }
+  std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) {
+    return a.last_rank != b.last_rank ? a.last_rank < b.last_rank : a.key < b.key;
+  });
+  for (size_t i = 0; i < turns.size(); ++i) (*others)[i] = turns[i].index;
 }
 
 // The index of the request that holds each group rank.
@@ -67,8 +102,7 @@ std::vector<size_t> Holders(const std::vector<RankRequest>& requests) {
       others.push_back(i);
     }
   }
-  std::sort(others.begin(), others.end(),
-            [&](size_t a, size_t b) { return ComesBefore(requests[a], requests[b]); });
+  SortByTurn(requests, &others);
   auto next = others.begin();
   for (size_t& holder : holders) {
     if (holder == kFree) holder = *next++;

@@ -48,6 +48,16 @@ constexpr std::array kNames = {
     Name{ReasonCode::kNotAcknowledged, "not_acknowledged"},
     Name{ReasonCode::kFinishing, "finishing"},
     Name{ReasonCode::kJobFailedStart, "job_failed_start"},
+    Name{ReasonCode::kDraining, "draining"},
+    Name{ReasonCode::kNodeDrained, "node_drained"},
+    Name{ReasonCode::kDrainCut, "drain_cut"},
+    Name{ReasonCode::kJobDrained, "job_drained"},
+    Name{ReasonCode::kJobCutShort, "job_cut_short"},
+    Name{ReasonCode::kWaitingForCommit, "waiting_for_commit"},
+    Name{ReasonCode::kWaitingForUnit, "waiting_for_unit"},
+    Name{ReasonCode::kExcluded, "excluded"},
+    Name{ReasonCode::kMasterWasAway, "master_was_away"},
+    Name{ReasonCode::kRebuilding, "rebuilding"},
 };
 
 // In the order of the enum and complete.
@@ -94,6 +104,22 @@ std::string ProgressSentence(const Reason& r) {
       return "spare: " + Counted(r.a, "node is in", "nodes are in") + ", as many as may be";
     case ReasonCode::kWaitingForRestart:
       return "waiting to be taken in when generation " + Number(r.a) + " ends";
+    case ReasonCode::kWaitingForCommit:
+      return "waiting to be taken in at the next commit point of generation " + Number(r.a);
+    case ReasonCode::kWaitingForUnit:
+      return "spare: " + Counted(r.a, "node is in", "nodes are in") + ", and the next " +
+             Number(r.b) + " are taken together";
+    case ReasonCode::kExcluded:
+      return "spare: failed " + Counted(r.a, "time", "times") + " within " + Milliseconds(r.b) +
+             ", others are taken first";
+    case ReasonCode::kDraining:
+      return "draining: the workers of " + Number(r.a) + " of " + Counted(r.b, "node", "nodes") +
+             " have come to a commit point and ended";
+    case ReasonCode::kMasterWasAway:
+      return "the master did not run for up to " + Milliseconds(r.a) +
+             ": agents that gave it up have " + Milliseconds(r.b) + " to come back";
+    case ReasonCode::kRebuilding:
+      return "listening for members of a generation that a master before this one may have formed";
     case ReasonCode::kGenerationStarted:
       return "generation " + Number(r.a) + " started with " + Counted(r.b, "node", "nodes");
     default:
@@ -111,6 +137,8 @@ std::string NodeSentence(const Reason& r) {
       return "a newer process took the place of " + node;
     case ReasonCode::kNodeLeft:
       return node + " left" + AfterColon(r.detail);
+    case ReasonCode::kNodeDrained:
+      return node + " is drained by " + r.detail;
     case ReasonCode::kNodeLostStream:
       return node + " is lost: its connection broke";
     case ReasonCode::kNodeLostSilence:
@@ -163,6 +191,13 @@ std::string EndSentence(const Reason& r) {
              ": start the others, or allow more time (--rdzv-conf join_timeout)";
     case ReasonCode::kJobStopped:
       return "job stopped by " + (r.subject.empty() ? "an operator" : r.subject);
+    case ReasonCode::kDrainCut:
+      return "drained by " + r.subject + ", and no commit point came within " + Milliseconds(r.a) +
+             ": the workers are stopped";
+    case ReasonCode::kJobDrained:
+      return "job drained by " + r.subject + ": its workers came to a commit point and ended";
+    case ReasonCode::kJobCutShort:
+      return "job ended while it was drained by " + r.subject + AfterColon(r.detail);
     case ReasonCode::kJobAbandoned:
       return "job ended: every node has left" + AfterColon(r.detail);
     default:

@@ -41,9 +41,19 @@ enum class ReasonCode {
   kNotAcknowledged,       // subject: node; it did not acknowledge the verdict within a milliseconds
   kFinishing,             // the workers of a of b members have all exited with 0
   kJobFailedStart,        // a quick failures in a row, b may be; detail: the last failure
+  kDraining,              // the workers of a of b members have ended at a commit point
+  kNodeDrained,           // subject: node; detail: by whom
+  kDrainCut,              // subject: who drains; the workers have come to no commit point in a ms
+  kJobDrained,            // subject: who
+  kJobCutShort,           // subject: who drained it; detail: what came between
+  kWaitingForCommit,      // a newcomer is taken in at the next commit point of generation a
+  kWaitingForUnit,        // a nodes are in; b more are needed for a multiple of node_unit
+  kExcluded,              // a failures within b milliseconds: other nodes are taken first
+  kMasterWasAway,         // the master did not run for a ms: agents have b ms to come back
+  kRebuilding,            // agents were attached before: members of a generation may come
 };
 
-inline constexpr ReasonCode kLastReasonCode = ReasonCode::kJobFailedStart;
+inline constexpr ReasonCode kLastReasonCode = ReasonCode::kRebuilding;
 
 struct Reason {
   ReasonCode code = ReasonCode::kNothingYet;

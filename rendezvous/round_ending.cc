@@ -8,21 +8,18 @@
 // How a generation ends, how its incident is classified, and how the job ends.
 
 namespace muster {
-namespace {
 
 // Until when the workers of a lost place may be alive. Its agent counts from the sending of a
 // heartbeat, which is before the master heard it.
-Time FenceOf(const JobSettings& settings, const Seat& seat, Time last_heard) {
-  const bool is_fenced = settings.fencing == Fencing::kStrict && IsAlive(seat.phase);
-  return is_fenced ? last_heard + settings.strict_fence() : Time::min();
+Time RoundMachine::FenceOf(const Seat& seat, Time last_heard) const {
+  const bool is_fenced = settings_->fencing == Fencing::kStrict && IsAlive(seat.phase);
+  return is_fenced ? last_heard + settings_->strict_fence() : Time::min();
 }
 
-}  // namespace
-
 // Of the generation that is under way or being stopped.
-void RoundMachine::TakeFailure(const Node& node, Seat& seat, const WorkerFailed& failure) {
+void RoundMachine::TakeFailure(const Node& node, const WorkerFailed& failure) {
   incident_.AddFailure(node.id, failure);
-  MarkStopping(seat);
+  MarkStopping(node.group_rank);
   EndGeneration({ReasonCode::kWorkerFailed, node.id, failure.rank, 0, failure.status.ToString()});
   if (!failure.can_restart) CloseFailed({node.id, failure}, ReasonCode::kJobFailedFatal);
 }
@@ -30,97 +27,111 @@ void RoundMachine::TakeFailure(const Node& node, Seat& seat, const WorkerFailed&
 // Idempotent: a generation that ends already takes up one more cause.
 void RoundMachine::EndGeneration(const Reason& cause) {
   Changed();
-  Log(cause);
-  if (phase_ != RoundPhase::kStopping) reason_ = cause;
-  phase_ = RoundPhase::kStopping;
-  recovery_deadline_ = kNever;
-  for (Seat& seat : seats_) {
+  out_.Log(cause);
+  if (phase_ != RoundPhase::kStopping) {
+    reason_ = cause;
+    Enter(RoundPhase::kStopping);
+  }
+  recovery_.deadline = kNever;
+  const StopWorkers order{generation_, Sentence(cause)};
+  for (size_t rank = 0; rank < seats_.size() && seats_.running() > 0; ++rank) {
+    const Seat& seat = seats_[rank];
     if (seat.lost || seat.phase != WorkersPhase::kRunning) continue;
-    MarkStopping(seat);
-    Order(nodes_.at(seat.node_id), generation_, cause);
+    MarkStopping(rank);
+    out_.Send(roster_.Find(seat.node_id)->stream, order);
   }
 }
 
-void RoundMachine::MarkStopping(Seat& seat) {
-  SetPhase(seat, WorkersPhase::kStopping);
-  if (seat.stop_by == kNever) seat.stop_by = now_ + settings_->join_timeout;
+void RoundMachine::MarkStopping(size_t rank) {
+  SetPhase(rank, WorkersPhase::kStopping);
+  seats_.Update(rank, [this](Seat& seat) {
+    if (seat.stop_by == kNever) seat.stop_by = now_ + settings_->join_timeout;
+  });
+}
+
+void RoundMachine::MarkSucceeded(size_t rank, bool drained) {
+  SetPhase(rank, WorkersPhase::kSucceeded);
+  seats_.Update(rank, [drained](Seat& seat) { seat.drained = drained; });
 }
 
 // `node` may be gone afterwards.
 void RoundMachine::Lose(Node& node, const Reason& cause) {
-  streams_.erase(node.stream);
-  node.stream = 0;
+  roster_.Unbind(node);
   node.waits = false;
   if (phase_ == RoundPhase::kClosed) return;
-  Seat* seat = SeatOf(node);
+  const Seat* seat = SeatOf(node);
   if (seat != nullptr) {
     if (node.leaving) {
       // That it goes was known, and the others have their order.
       Changed();
-      seat->lost = true;
-      seat->fenced_until = FenceOf(*settings_, *seat, node.last_heard);
+      seats_.Update(node.group_rank, [this, &node](Seat& lost) {
+        lost.lost = true;
+        lost.fenced_until = FenceOf(lost, node.last_heard);
+      });
     } else if (!seat->lost) {
-      LoseSeat(*seat, node.last_heard, cause);
+      LoseSeat(node.group_rank, node.last_heard, cause);
     }
     return;
   }
-  if (!node.leaving) Log(cause);
+  if (!node.leaving) out_.Log(cause);
   if (node.last_group_rank < 0) {
     if (!node.retired.empty()) Changed();
-    nodes_.erase(node.id);
+    roster_.Erase(node);
   } else if (!node.leaving) {
     gate_.ExpectSuccessor(now_, *settings_);
   }
 }
 
-void RoundMachine::LoseSeat(Seat& seat, Time last_heard, const Reason& cause) {
-  seat.lost = true;
-  seat.awaited = false;
-  if (seat.phase == WorkersPhase::kSucceeded) return Log(cause);
+void RoundMachine::LoseSeat(size_t rank, Time last_heard, const Reason& cause) {
+  const bool has_succeeded = HasSucceeded(seats_[rank]);
+  seats_.Update(rank, [&](Seat& seat) {
+    seat.lost = true;
+    seat.awaited = false;
+    if (!has_succeeded) seat.fenced_until = FenceOf(seat, last_heard);
+  });
+  if (has_succeeded) return out_.Log(cause);
   incident_.MemberGone();
+  lost_.insert(seats_[rank].node_id);
   gate_.ExpectSuccessor(now_, *settings_);
-  seat.fenced_until = FenceOf(*settings_, seat, last_heard);
   EndGeneration(cause);
-}
-
-Hold RoundMachine::StoppingHold(Time now) const {
-  Hold hold{{ReasonCode::kStopping, "", 0, static_cast<int64_t>(seats_.size())}, now};
-  for (const Seat& seat : seats_) {
-    if (seat.HasEnded(now)) {
-      ++hold.reason.a;
-    } else {
-      hold.until = std::max(hold.until, seat.lost ? seat.fenced_until : seat.stop_by);
-    }
-  }
-  return hold;
 }
 
 void RoundMachine::AdvanceStopping() {
   // The order to stop crossed the news that there was nothing left to stop.
-  if (std::all_of(seats_.begin(), seats_.end(), HasSucceeded))
-    return Close({true, 0}, {ReasonCode::kJobSucceeded});
-  if (std::all_of(seats_.begin(), seats_.end(),
-                  [this](const Seat& seat) { return seat.HasEnded(now_); })) {
-    FinishIncident();
-  }
+  const bool was_drained = drain_ || seats_.drained() > 0;
+  if (seats_.AllSucceeded() && !was_drained) return Close({true, 0}, {ReasonCode::kJobSucceeded});
+  if (seats_.ended(now_) == seats_.size()) FinishIncident();
 }
 
 void RoundMachine::FinishIncident() {
   Changed();
-  for (const Seat& seat : seats_) {
+  for (const Seat& seat : seats_.all()) {
     const bool never_came_back = seat.awaited;
-    if (never_came_back) {
+    // Its stream broke under a master that had been away, and it was not judged by that.
+    const bool was_missed = seat.lost && !HasSucceeded(seat) && !incident_.member_gone();
+    if (never_came_back || was_missed) {
       incident_.MemberGone();
       gate_.ExpectSuccessor(now_, *settings_);
     }
   }
+  if (drain_ || seats_.drained() > 0) incident_.MemberGone();
   const Incident incident = std::exchange(incident_, Incident());
+  const bool all_succeeded = seats_.AllSucceeded();
   gate_.Ended(static_cast<int>(seats_.size()));
-  seats_.clear();
-  for (auto& [id, node] : nodes_) {
+  seats_.Reset({});
+  for (auto& [id, node] : roster_.nodes()) {
     node.group_rank = -1;
     node.phase = WorkersPhase::kNone;
   }
+  // It counts against those that were lost, else against the node of the root cause.
+  if (incident.charges()) lost_ = {incident.root_cause()->node_id};
+  for (const std::string& id : std::exchange(lost_, {})) {
+    failures_.Add(id, now_, *settings_);
+    Node* const node = roster_.Find(id);
+    if (node != nullptr) node->excluded = failures_.Excludes(id);
+  }
+  roster_.TouchAll();
+  if (drain_ && FinishDrain(incident.root_cause(), all_succeeded)) return;
   if (incident.charges()) {
     const Failure& cause = *incident.root_cause();
     gate_.AfterFailure(cause.is_quick(), now_, *settings_);
@@ -135,55 +146,56 @@ void RoundMachine::FinishIncident() {
   } else if (now_ - formed_at_ >= kGotGoing) {
     gate_.GotGoing();
   }
-  phase_ = RoundPhase::kForming;
+  Enter(RoundPhase::kForming);
 }
 
 void RoundMachine::CloseIfAbandoned() {
-  if (phase_ == RoundPhase::kClosed || nodes_.empty() || !last_leave_) return;
+  if (phase_ == RoundPhase::kClosed || nodes().empty() || !last_leave_) return;
   if (last_leave_->cause == LeaveCause::kDrained) return;  // its successor is on the way
-  for (const auto& [id, node] : nodes_) {
-    if (!node.leaving) return;
-  }
-  for (const Seat& seat : seats_) {
+  if (static_cast<size_t>(counts().leaving) < nodes().size()) return;
+  for (const Seat& seat : seats_.all()) {
     if (seat.awaited) return;  // it may be about to come back
-    // Who comes now is taken in; after the verdict it would begin a new instance beside its
-    // workers.
-    if (!seat.HasEnded(now_)) return;
   }
+  // Who comes now is taken in; after the verdict it would begin a new instance beside its workers.
+  if (seats_.ended(now_) < seats_.size()) return;
   const Reason reason{ReasonCode::kJobAbandoned, "", 0, 0, last_leave_->detail};
   Close({false, kExitJoinTimeout, Sentence(reason)}, reason);
 }
 
-void RoundMachine::CloseFailed(const Failure& failure, ReasonCode code) {
+void RoundMachine::CloseFailed(const Failure& failure, ReasonCode code,
+                               const std::string& drainer) {
   const WorkerFailed& what = failure.what;
   Reason first{ReasonCode::kWorkerFailed, failure.node_id, what.rank, 0, what.status.ToString()};
   if (!what.message.empty()) first.detail += " (" + what.message + ")";
   const bool never_started = code == ReasonCode::kJobFailedStart;
-  const Reason reason{
-      code, failure.node_id, never_started ? gate_.quick_failures() : restarts_used_,
-      never_started ? settings_->max_start_failures : settings_->max_restarts, Sentence(first)};
+  const std::string subject = drainer.empty() ? failure.node_id : drainer;
+  const Reason reason{code, subject, never_started ? gate_.quick_failures() : restarts_used_,
+                      never_started ? settings_->max_start_failures : settings_->max_restarts,
+                      Sentence(first)};
   const int exit_code = what.status.ok() ? 1 : what.status.ShellCode();
   Close({false, exit_code, Sentence(reason), failure.node_id, what.rank, what}, reason);
 }
 
 void RoundMachine::Close(Verdict verdict, const Reason& reason) {
-  Log(reason);
+  out_.Log(reason);
   reason_ = reason;
-  phase_ = RoundPhase::kClosed;
-  Changed();
+  Enter(RoundPhase::kClosed);
   verdict_ = std::move(verdict);
+  Changed();
   const JobSettings settings = settings_.value_or(JobSettings());
   exit_barrier_deadline_ = now_ + settings.exit_barrier_timeout;
-  recovery_deadline_ = kNever;
-  for (Seat& seat : seats_) seat.stop_by = kNever;
-  for (auto& [id, node] : nodes_) {
+  recovery_.deadline = kNever;
+  for (auto& [id, node] : roster_.nodes()) {
     if (!node.attached() || node.leaving) continue;
-    Seat* seat = SeatOf(node);
+    const Seat* seat = SeatOf(node);
     if (seat != nullptr && seat->phase == WorkersPhase::kRunning) {
-      SetPhase(*seat, WorkersPhase::kStopping);
+      SetPhase(node.group_rank, WorkersPhase::kStopping);
       Order(node, generation_, reason);
     }
-    Send(node.stream, *verdict_);
+    out_.Send(node.stream, *verdict_);
+  }
+  for (size_t rank = 0; rank < seats_.size(); ++rank) {
+    seats_.Update(rank, [](Seat& seat) { seat.stop_by = kNever; });
   }
 }
 

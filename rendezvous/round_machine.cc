@@ -10,15 +10,28 @@
 
 namespace muster {
 
+namespace {
+
+int64_t Milliseconds(Duration duration) {
+  return std::chrono::floor<std::chrono::milliseconds>(duration).count();
+}
+
+}  // namespace
+
 RoundMachine::RoundMachine(std::string job_id, uint64_t instance, uint64_t seed)
-    : job_id_(std::move(job_id)), instance_(instance), gate_(seed) {}
+    : RoundState(std::move(job_id), instance, seed) {}
 
 RoundEffects RoundMachine::Step(Time now, const RoundEvent& event) {
   now_ = now;
   std::visit([this](const auto& what) { On(what); }, event);
   Advance();
-  UpdateWaits();
-  return std::exchange(effects_, {});
+  if (settings_) {
+    const WaitBoard::Rules rules{[this](const Node& node) { return WaitKindOf(node); },
+                                 [this](WaitKind kind) { return HoldOf(kind); },
+                                 settings_->join_timeout};
+    waits_.Update(now, rules, &roster_, &out_);
+  }
+  return out_.Take();
 }
 
 void RoundMachine::On(const MessageArrived& event) {
@@ -26,76 +39,110 @@ void RoundMachine::On(const MessageArrived& event) {
   if (const auto* will = std::get_if<LastWill>(&event.message)) {
     return OnLastWill(event.stream, *will);
   }
-  Node* node = NodeOf(event.stream);
+  Node* node = roster_.Of(event.stream);
   // A stream that was closed a moment ago, or one that never said Hello: both have to start anew.
-  if (node == nullptr) return CloseStream(event.stream);
-  node->last_heard = now_;
+  if (node == nullptr) return out_.Close(event.stream);
+  roster_.Heard(*node, now_);
   std::visit(
       [&](const auto& message) {
         using T = std::decay_t<decltype(message)>;
         if constexpr (!std::is_same_v<T, Hello> && !std::is_same_v<T, LastWill>) {
           Handle(*node, message);
+          roster_.Touch(*node);
         }
       },
       event.message);
 }
 
 void RoundMachine::On(const StreamBroken& event) {
-  Node* node = NodeOf(event.stream);
-  if (event.half_closed) CloseStream(event.stream);
+  Node* node = roster_.Of(event.stream);
+  if (event.half_closed) out_.Close(event.stream);
   if (node == nullptr) return;
   node->acknowledged = phase_ == RoundPhase::kClosed && event.half_closed;
+  const Seat* const seat = SeatOf(*node);
+  const bool is_at_work = phase_ == RoundPhase::kRunning && seat != nullptr && IsAlive(seat->phase);
+  if (!event.half_closed && now_ < mercy_until_ && is_at_work && !node->leaving) {
+    return Miss(*node);
+  }
   Lose(*node, {ReasonCode::kNodeLostStream, node->id});
 }
 
 void RoundMachine::On(const DeadlinePassed&) {
   if (!settings_) return;
-  std::vector<std::pair<Node*, Reason>> gone;
-  for (auto& [id, node] : nodes_) {
-    if (!node.attached()) continue;
-    const Seat* seat = SeatOf(node);
-    if (now_ - node.last_heard >= settings_->lease()) {
-      const auto silence = std::chrono::floor<std::chrono::milliseconds>(now_ - node.last_heard);
-      gone.push_back({&node, {ReasonCode::kNodeLostSilence, id, silence.count()}});
-    } else if (now_ >= exit_barrier_deadline_) {
-      const auto limit =
-          std::chrono::floor<std::chrono::milliseconds>(settings_->exit_barrier_timeout);
-      gone.push_back({&node, {ReasonCode::kNotAcknowledged, id, limit.count()}});
-    } else if (seat != nullptr && IsAlive(seat->phase) && now_ >= seat->stop_by) {
-      const auto limit = std::chrono::floor<std::chrono::milliseconds>(settings_->join_timeout);
-      gone.push_back({&node, {ReasonCode::kNodeStuck, id, limit.count()}});
-    }
-  }
-  for (auto& [node, reason] : gone) {
-    CloseStream(node->stream);
-    Lose(*node, reason);
-  }
-  if (phase_ == RoundPhase::kRecovering && now_ >= recovery_deadline_) {
+  LoseSilent();
+  LoseStuck();
+  const bool is_mercy_over = phase_ == RoundPhase::kRunning && now_ >= mercy_until_;
+  const bool is_recovery_over = phase_ == RoundPhase::kRecovering && now_ >= recovery_.deadline;
+  if (seats_.missing() > 0 && (is_mercy_over || is_recovery_over)) {
     for (size_t rank = 0; rank < seats_.size(); ++rank) {
       if (!seats_[rank].lost || !IsAlive(seats_[rank].phase)) continue;
       const auto wait = std::chrono::floor<std::chrono::milliseconds>(kRecoveryGrace);
       incident_.MemberGone();
+      if (is_mercy_over) lost_.insert(seats_[rank].node_id);
       EndGeneration({ReasonCode::kMemberMissing, "", static_cast<int64_t>(rank), wait.count()});
     }
   }
+  if (phase_ == RoundPhase::kRunning && drain_ && now_ >= drain_->deadline) CutDrain();
+  for (const std::string& id : failures_.Forgive(now_)) {
+    if (Node* const node = roster_.Find(id)) {
+      node->excluded = false;
+      roster_.Touch(*node);
+    }
+  }
   if (phase_ == RoundPhase::kForming && now_ >= gate_.join_deadline()) {
-    const Reason reason{ReasonCode::kJobFailedJoinTimeout, "", CandidateCount(nodes_),
+    const Reason reason{ReasonCode::kJobFailedJoinTimeout, "", counts().candidates,
                         settings_->nodes_min, DurationText(settings_->join_timeout)};
     Close({false, kExitJoinTimeout, Sentence(reason)}, reason);
   }
 }
 
-void RoundMachine::On(const WokeUp& event) {
-  for (auto& [id, node] : nodes_) {
-    node.last_heard = std::min(now_, node.last_heard + event.missed);
-  }
-  for (Seat& seat : seats_) {
-    for (Time* deadline : {&seat.stop_by, &seat.fenced_until}) {
-      if (*deadline != kNever && *deadline != Time::min()) *deadline += event.missed;
+// The master was away so long that its agents may have given it up: a stream that broke meanwhile
+// says nothing of its node, which gets the time to come back with another one.
+void RoundMachine::Miss(Node& node) {
+  roster_.Unbind(node);
+  seats_.Update(node.group_rank, [&](Seat& seat) {
+    seat.lost = true;
+    seat.fenced_until = FenceOf(seat, node.last_heard);
+  });
+}
+
+void RoundMachine::LoseSilent() {
+  const Duration barrier = settings_->exit_barrier_timeout;
+  while (roster_.attached() > 0) {
+    Node& node = *roster_.Of(roster_.most_silent());
+    const Duration silence = now_ - node.last_heard;
+    Reason reason{ReasonCode::kNodeLostSilence, node.id, Milliseconds(silence)};
+    if (silence < settings_->lease()) {
+      if (now_ < exit_barrier_deadline_) return;
+      reason = {ReasonCode::kNotAcknowledged, node.id, Milliseconds(barrier)};
     }
+    out_.Close(node.stream);
+    Lose(node, reason);
   }
+}
+
+void RoundMachine::LoseStuck() {
+  while (seats_.next_stop() <= now_) {
+    const size_t rank = seats_.next_to_stop();
+    seats_.Update(rank, [](Seat& seat) { seat.stop_by = kNever; });
+    Node& node = *roster_.Find(seats_[rank].node_id);
+    out_.Close(node.stream);
+    Lose(node, {ReasonCode::kNodeStuck, node.id, Milliseconds(settings_->join_timeout)});
+  }
+}
+
+void RoundMachine::On(const WokeUp& event) {
+  roster_.Shift(event.missed, now_);
+  seats_.Shift(event.missed);
   gate_.Shift(event.missed);
-  for (Time* deadline : {&recovery_deadline_, &exit_barrier_deadline_}) {
+  // After the first heartbeat that is unanswered for a lease.
+  if (settings_ && event.asleep >= settings_->lease() - settings_->keep_alive_interval) {
+    mercy_until_ = now_ + kRecoveryGrace;
+    out_.Log(
+        {ReasonCode::kMasterWasAway, "", Milliseconds(event.asleep), Milliseconds(kRecoveryGrace)});
+  }
+  if (drain_) drain_->deadline += event.missed;
+  for (Time* deadline : {&recovery_.deadline, &exit_barrier_deadline_}) {
     if (*deadline != kNever) *deadline += event.missed;
   }
 }
@@ -134,30 +181,18 @@ void RoundMachine::Advance() {
 
 Time RoundMachine::NextDeadline() const {
   if (!settings_ || finished()) return kNever;
-  Time next = exit_barrier_deadline_;
+  Time next = std::min(exit_barrier_deadline_, waits_.NextDeadline());
   const auto consider = [&next](Time deadline) { next = std::min(next, deadline); };
-  for (const auto& [id, node] : nodes_) {
-    if (!node.attached()) continue;
-    consider(node.last_heard + settings_->lease());
-    if (node.waits) consider(node.wait_next);
-  }
+  if (roster_.attached() > 0) consider(roster_.earliest_heard() + settings_->lease());
   if (phase_ == RoundPhase::kForming) {
     if (const auto hold = CurrentHold(now_)) consider(hold->until);
   }
-  if (phase_ == RoundPhase::kRecovering) consider(recovery_deadline_);
-  if (phase_ == RoundPhase::kStopping) {
-    for (const Seat& seat : seats_) {
-      if (!IsAlive(seat.phase)) continue;
-      consider(seat.lost ? (seat.fenced_until > now_ ? seat.fenced_until : kNever) : seat.stop_by);
-    }
-  }
+  if (phase_ == RoundPhase::kRecovering) consider(recovery_.deadline);
+  if (phase_ == RoundPhase::kRunning && drain_) consider(drain_->deadline);
+  if (phase_ == RoundPhase::kRunning && seats_.missing() > 0) consider(mercy_until_);
+  if (phase_ != RoundPhase::kClosed) consider(failures_.NextDeadline());
+  if (phase_ == RoundPhase::kStopping) consider(seats_.NextDeadline());
   return next;
-}
-
-bool RoundMachine::finished() const {
-  return verdict_.has_value() && std::none_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
-           return entry.second.attached();
-         });
 }
 
 bool RoundMachine::WasPartOf(const Hello& hello) const {
@@ -165,59 +200,11 @@ bool RoundMachine::WasPartOf(const Hello& hello) const {
       hello.running.assignment.instance == instance_) {
     return true;
   }
-  const auto found = nodes_.find(hello.node_id);
-  if (found == nodes_.end()) return false;
+  const auto found = nodes().find(hello.node_id);
+  if (found == nodes().end()) return false;
   const Node& node = found->second;
   return node.hello.incarnation == hello.incarnation ||
          std::count(node.retired.begin(), node.retired.end(), hello.incarnation) > 0;
-}
-
-bool RoundMachine::IsUnderWay() const {
-  return phase_ == RoundPhase::kRunning || phase_ == RoundPhase::kRecovering;
-}
-
-Node* RoundMachine::NodeOf(StreamId stream) {
-  const auto found = streams_.find(stream);
-  return found == streams_.end() ? nullptr : &nodes_.at(found->second);
-}
-
-Seat* RoundMachine::SeatOf(const Node& node) {
-  if (node.group_rank < 0) return nullptr;
-  return &seats_[node.group_rank];
-}
-
-void RoundMachine::Changed() {
-  if (generation_ == 0 && phase_ != RoundPhase::kClosed) return;  // there is no record yet
-  if (!effects_.empty() && std::holds_alternative<Persist>(effects_.front())) return;
-  effects_.insert(effects_.begin(), Persist{});
-}
-
-void RoundMachine::SetPhase(Seat& seat, WorkersPhase phase) {
-  if (phase == WorkersPhase::kSucceeded || (phase == WorkersPhase::kStopped && seat.lost)) {
-    Changed();
-  }
-  seat.phase = phase;
-  if (!IsAlive(phase)) seat.stop_by = kNever;
-  const auto found = nodes_.find(seat.node_id);
-  if (found != nodes_.end() && SeatOf(found->second) == &seat) found->second.phase = phase;
-}
-
-void RoundMachine::Order(Node& node, int64_t generation, const Reason& reason) {
-  Send(node.stream, StopWorkers{generation, Sentence(reason)});
-}
-
-void RoundMachine::Send(StreamId stream, MasterMessage message) {
-  effects_.push_back(SendTo{stream, std::move(message)});
-}
-
-void RoundMachine::CloseStream(StreamId stream) { effects_.push_back(CloseStreamTo{stream}); }
-
-void RoundMachine::Log(const Reason& reason) { effects_.push_back(Decided{reason}); }
-
-void RoundMachine::SetReason(const Reason& reason) {
-  // Counting up is progress, not a decision.
-  if (reason.code != reason_.code) Log(reason);
-  reason_ = reason;
 }
 
 }  // namespace muster

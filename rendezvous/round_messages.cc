@@ -25,8 +25,8 @@ std::string Detail(const Leaving& leaving) {
 
 // The place that a message of `generation` is about; nullptr after a message from the past has been
 // answered. `may_run`: the message says that workers of that generation may be alive.
-Seat* RoundMachine::CurrentSeat(Node& node, int64_t generation, bool may_run) {
-  Seat* seat = SeatOf(node);
+const Seat* RoundMachine::CurrentSeat(Node& node, int64_t generation, bool may_run) {
+  const Seat* seat = SeatOf(node);
   if (seat != nullptr && generation == generation_) return seat;
   // After the verdict nothing else matters: it is on its way on this very stream.
   if (phase_ == RoundPhase::kClosed) return nullptr;
@@ -37,7 +37,7 @@ Seat* RoundMachine::CurrentSeat(Node& node, int64_t generation, bool may_run) {
 void RoundMachine::AnswerStale(Node& node, int64_t generation, bool may_run) {
   const Seat* seat = SeatOf(node);
   if (seat != nullptr && phase_ != RoundPhase::kStopping) {
-    return Send(node.stream, seat->assignment);
+    return out_.Send(node.stream, seat->assignment);
   }
   if (seat != nullptr && IsAlive(seat->phase)) return Order(node, generation_, reason_);
   if (seat == nullptr && may_run) {
@@ -48,7 +48,7 @@ void RoundMachine::AnswerStale(Node& node, int64_t generation, bool may_run) {
 }
 
 void RoundMachine::Handle(Node& node, const Heartbeat& message) {
-  Send(node.stream, HeartbeatAck{message.sequence});
+  out_.Send(node.stream, HeartbeatAck{message.sequence});
 }
 
 void RoundMachine::Handle(Node& node, const WorkersStarted& message) {
@@ -63,31 +63,31 @@ void RoundMachine::Handle(Node& node, const WorkersReady& message) {
 bool RoundMachine::StaleHaveStopped(Node& node, int64_t generation) {
   if (node.stale_generation == 0 || node.stale_generation != generation) return false;
   node.stale_generation = 0;
-  Seat* seat = SeatOf(node);
-  if (seat != nullptr && IsAlive(seat->phase)) SetPhase(*seat, WorkersPhase::kStopped);
+  const Seat* seat = SeatOf(node);
+  if (seat != nullptr && IsAlive(seat->phase)) SetPhase(node.group_rank, WorkersPhase::kStopped);
   return true;
 }
 
 void RoundMachine::Handle(Node& node, const WorkersStopped& message) {
   node.next_port = message.next_port;
   if (StaleHaveStopped(node, message.generation)) return;
-  Seat* seat = CurrentSeat(node, message.generation, false);
+  const Seat* seat = CurrentSeat(node, message.generation, false);
   if (seat == nullptr || !IsAlive(seat->phase)) return;
-  SetPhase(*seat, WorkersPhase::kStopped);
+  SetPhase(node.group_rank, WorkersPhase::kStopped);
   if (IsUnderWay()) EndGeneration({ReasonCode::kWorkersVanished, node.id});
 }
 
 void RoundMachine::Handle(Node& node, const WorkerFailed& message) {
-  Seat* seat = CurrentSeat(node, message.generation, true);
+  const Seat* seat = CurrentSeat(node, message.generation, true);
   if (seat == nullptr || !IsAlive(seat->phase) || phase_ == RoundPhase::kClosed) return;
-  TakeFailure(node, *seat, message);
+  TakeFailure(node, message);
 }
 
 void RoundMachine::Handle(Node& node, const WorkersSucceeded& message) {
   node.next_port = message.next_port;
   if (StaleHaveStopped(node, message.generation)) return;
-  Seat* seat = CurrentSeat(node, message.generation, false);
-  if (seat != nullptr && IsAlive(seat->phase)) SetPhase(*seat, WorkersPhase::kSucceeded);
+  const Seat* seat = CurrentSeat(node, message.generation, false);
+  if (seat != nullptr && IsAlive(seat->phase)) MarkSucceeded(node.group_rank, message.drained);
 }
 
 void RoundMachine::Handle(Node& node, const Leaving& message) {
@@ -96,31 +96,45 @@ void RoundMachine::Handle(Node& node, const Leaving& message) {
   last_leave_ = message;
   last_leave_->detail = Detail(message);
   const Reason reason{ReasonCode::kNodeLeft, node.id, 0, 0, last_leave_->detail};
-  Seat* seat = SeatOf(node);
+  const Seat* seat = SeatOf(node);
   const bool is_needed = seat != nullptr && seat->phase != WorkersPhase::kSucceeded;
   if (phase_ == RoundPhase::kClosed || !is_needed) {
     if (node.last_group_rank >= 0) gate_.ExpectSuccessor(now_, *settings_);
-    return Log(reason);
+    return out_.Log(reason);
   }
   incident_.MemberGone();
   gate_.ExpectSuccessor(now_, *settings_);
-  if (IsAlive(seat->phase)) MarkStopping(*seat);
+  if (IsAlive(seat->phase)) MarkStopping(node.group_rank);
   EndGeneration(reason);
 }
 
+// Where the state has just been saved, a change of membership costs nothing.
+void RoundMachine::Handle(Node& node, const CommitPoint& message) {
+  if (CurrentSeat(node, message.generation, true) == nullptr) return;
+  const bool waited_for = settings_->join_policy == JoinPolicy::kCheckpoint && !drain_;
+  if (phase_ == RoundPhase::kRunning && waited_for) TakeIn();
+}
+
 void RoundMachine::OnLastWill(StreamId stream, const LastWill& will) {
-  CloseStream(stream);
-  const auto found = nodes_.find(will.node_id);
-  if (found != nodes_.end() && found->second.attached() &&
-      found->second.hello.incarnation == will.incarnation) {
-    CloseStream(found->second.stream);
-    Lose(found->second, {ReasonCode::kNodeLostStream, will.node_id});
+  out_.Close(stream);
+  Node* const node = roster_.Find(will.node_id);
+  // A newer process of the node has no part in the place of the older one.
+  size_t rank = node != nullptr && node->group_rank >= 0 ? node->group_rank : 0;
+  if (node != nullptr && node->attached() && node->hello.incarnation == will.incarnation) {
+    out_.Close(node->stream);
+    Lose(*node, {ReasonCode::kNodeLostStream, will.node_id});
   }
   if (phase_ == RoundPhase::kClosed || will.generation != generation_) return;
-  for (Seat& seat : seats_) {
-    if (seat.node_id != will.node_id || seat.incarnation != will.incarnation) continue;
-    if (seat.awaited) LoseSeat(seat, now_, {ReasonCode::kNodeLostStream, will.node_id});
-    if (IsAlive(seat.phase)) SetPhase(seat, WorkersPhase::kStopped);
+  const auto is_its = [&will](const Seat& seat) {
+    return seat.node_id == will.node_id && seat.incarnation == will.incarnation;
+  };
+  while (rank < seats_.size() && !is_its(seats_[rank])) ++rank;
+  if (rank == seats_.size() || !IsAlive(seats_[rank].phase)) return;
+  if (seats_[rank].awaited) LoseSeat(rank, now_, {ReasonCode::kNodeLostStream, will.node_id});
+  SetPhase(rank, WorkersPhase::kStopped);
+  if (IsUnderWay()) {
+    incident_.MemberGone();
+    EndGeneration({ReasonCode::kNodeLostStream, will.node_id});
   }
 }
 

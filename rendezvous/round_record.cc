@@ -53,6 +53,7 @@ Seat SeatFrom(const JobRecord& record, size_t rank) {
   const SeatRecord& from = record.seats[rank];
   Seat seat{from.node_id, from.incarnation, {}, from.phase};
   seat.lost = true;
+  seat.drained = from.drained;
   seat.awaited = IsAlive(seat.phase);
   if (seat.incarnation == 0) return seat;
   Assignment& place = seat.assignment;
@@ -70,11 +71,11 @@ Seat SeatFrom(const JobRecord& record, size_t rank) {
   return seat;
 }
 
-void RecordSeats(const std::vector<Seat>& seats, JobRecord* record) {
-  for (const Seat& seat : seats) {
+void RecordSeats(const SeatTable& seats, JobRecord* record) {
+  for (const Seat& seat : seats.all()) {
     const Assignment& place = seat.assignment;
     record->seats.push_back({seat.node_id, seat.incarnation, place.rank_base, place.role_rank_base,
-                             place.role_world_size, PhaseToKeep(seat)});
+                             place.role_world_size, PhaseToKeep(seat), seat.drained});
     if (seat.incarnation == 0) continue;
     record->world_size = place.world_size;
     record->master_addr = place.master_addr;
@@ -84,9 +85,9 @@ void RecordSeats(const std::vector<Seat>& seats, JobRecord* record) {
 }
 
 // The process that holds the place, unless a newer one has the name.
-void SitDown(const Seat& seat, int rank, std::map<std::string, Node>* nodes) {
+void SitDown(const Seat& seat, int rank, Roster* roster) {
   if (seat.incarnation == 0) return;
-  Node& node = (*nodes)[seat.node_id];
+  Node& node = roster->Make(seat.node_id);
   if (node.id.empty()) {
     node.id = node.hello.node_id = seat.node_id;
     node.hello.incarnation = seat.incarnation;
@@ -116,7 +117,7 @@ std::optional<JobRecord> RoundMachine::Record() const {
   if (!is_closed) RecordSeats(seats_, &record);
   if (!is_closed) record.incident = incident_;
   if (phase_ == RoundPhase::kStopping) record.reason = reason_;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : nodes()) {
     const bool is_seated = node.group_rank >= 0 && !is_closed;
     if (is_seated && !node.leaving && node.retired.empty()) continue;  // as its seat says
     // The others would be strangers to a master that starts again, and are none the worse for it.
@@ -142,7 +143,7 @@ RoundMachine::RoundMachine(const JobRecord& record, uint64_t seed, Time now)
   last_leave_ = record.last_leave;
   gate_.Restore(record.quick_failures, record.last_size);
   for (const NodeRecord& from : record.nodes) {
-    Node& node = nodes_[from.id];
+    Node& node = roster_.Make(from.id);
     node.id = from.id;
     node.hello.node_id = from.id;
     node.hello.incarnation = from.incarnation;
@@ -151,23 +152,29 @@ RoundMachine::RoundMachine(const JobRecord& record, uint64_t seed, Time now)
     node.retired = from.retired;
   }
   if (phase_ == RoundPhase::kClosed) {
+    roster_.TouchAll();
     exit_barrier_deadline_ = now + settings_.value_or(JobSettings()).exit_barrier_timeout;
     return;
   }
   if (phase_ == RoundPhase::kForming) gate_.Observe(0, now, *settings_);  // who comes too late
-  recovery_deadline_ = now + kRecoveryGrace;
+  recovery_.deadline = now + kRecoveryGrace;
   const bool is_strict = settings_->fencing == Fencing::kStrict;
-  const Time fence = is_strict ? std::max(recovery_deadline_, now + settings_->strict_fence())
-                               : recovery_deadline_;
+  const Time fence = is_strict ? std::max(recovery_.deadline, now + settings_->strict_fence())
+                               : recovery_.deadline;
+  std::vector<Seat> seats;
   for (size_t rank = 0; rank < record.seats.size(); ++rank) {
     Seat seat = SeatFrom(record, rank);
     if (seat.awaited) seat.fenced_until = fence;
-    seats_.push_back(std::move(seat));
+    if (seat.awaited && !seat.node_id.empty()) recovery_.ranks[seat.node_id] = rank;
+    if (seat.incarnation != 0) recovery_.place = seat.assignment;
+    seats.push_back(std::move(seat));
   }
-  ListMembers(&seats_);
+  ListMembers(&seats);
+  seats_.Reset(std::move(seats));
   for (size_t rank = 0; rank < seats_.size(); ++rank) {
-    SitDown(seats_[rank], static_cast<int>(rank), &nodes_);
+    SitDown(seats_[rank], static_cast<int>(rank), &roster_);
   }
+  roster_.TouchAll();
 }
 
 }  // namespace muster

@@ -69,6 +69,16 @@ std::string OutOfRange(const char* name, Duration value, Duration least) {
   return std::string(name) + " is " + DurationText(value) + ": give " + advice;
 }
 
+std::string NodeUnitError(const JobSettings& settings) {
+  const int unit = settings.node_unit;
+  if (unit < 1) return "--node-unit is " + std::to_string(unit) + ": give 1 or more";
+  if (settings.nodes_min % unit == 0 && settings.nodes_max % unit == 0) return "";
+  const std::string max =
+      settings.nodes_max == settings.nodes_min ? "" : ":" + std::to_string(settings.nodes_max);
+  return "--nnodes is " + std::to_string(settings.nodes_min) + max + " and --node-unit is " +
+         std::to_string(unit) + ": give multiples of it";
+}
+
 }  // namespace
 
 std::string DescribeDifference(const JobSettings& job, const JobSettings& node) {
@@ -90,6 +100,9 @@ std::string DescribeDifference(const JobSettings& job, const JobSettings& node) 
   }
   difference.Compare("--join-policy", JoinPolicyText(job.join_policy),
                      JoinPolicyText(node.join_policy));
+  difference.Compare("--node-unit", job.node_unit, node.node_unit);
+  difference.Compare("--max-node-failures", job.max_node_failures, node.max_node_failures);
+  difference.Compare("--node-failure-window", job.node_failure_window, node.node_failure_window);
   return difference.text();
 }
 
@@ -129,10 +142,7 @@ std::string DescribeError(const JobSettings& settings) {
            " and keep_alive_max_attempt is " + std::to_string(settings.keep_alive_max_attempt) +
            ": their product may be at most " + DurationText(kLongestTimeout);
   }
-  if (settings.join_policy == JoinPolicy::kCheckpoint) {
-    return "--join-policy checkpoint is not available yet: use now or restart";
-  }
-  return "";
+  return NodeUnitError(settings);
 }
 
 std::string DurationText(Duration duration) {

@@ -44,6 +44,16 @@ struct JobSettings {
   // A worker that reported STEP and then nothing for so long is killed; 0: it may be silent.
   Duration stall_timeout{};
 
+  int node_unit = 1;          // a generation has a multiple of so many nodes
+  int max_node_failures = 0;  // within the window: others are taken before it; 0: no such limit
+  Duration node_failure_window = std::chrono::hours(1);
+
+  // How many of so many nodes a generation takes: a multiple of the unit, at most nodes_max.
+  int usable(int nodes) const {
+    const int most = nodes < nodes_max ? nodes : nodes_max;
+    return most - most % node_unit;
+  }
+
   // Silence that makes a member lost.
   Duration lease() const { return keep_alive_interval * keep_alive_max_attempt; }
 

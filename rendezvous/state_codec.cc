@@ -32,6 +32,7 @@ void EncodeSeats(const JobRecord& from, v1::KeptJob* to) {
     wire->set_role_rank_base(seat.role_rank_base);
     wire->set_role_world_size(seat.role_world_size);
     wire->set_phase(Encode(seat.phase));
+    wire->set_drained(seat.drained);
   }
 }
 
@@ -105,6 +106,7 @@ void DecodeSeats(FieldCheck* check, const v1::KeptJob& from, JobRecord* to) {
                           wire.phase() == v1::WORKERS_PHASE_SUCCEEDED;
     if (!is_known) check->UnknownEnum("seats.phase", wire.phase());
     seat.phase = static_cast<WorkersPhase>(wire.phase());
+    seat.drained = wire.drained();
     if (!seat.node_id.empty() && !ids.insert(seat.node_id).second) {
       check->Fail("node " + seat.node_id + " has two seats");
     }

@@ -117,10 +117,8 @@ Found Read(const fs::path& path, bool with_payload) {
 }
 
 void RefuseThePast(const fs::path& path, const Header& disk, const Author& author) {
+  if (!BelongsToThePast(author, {disk.instance, disk.generation, disk.run})) return;
   const bool later_instance = disk.instance > author.instance;
-  const bool later_generation = disk.instance == author.instance && disk.run == author.run &&
-                                disk.generation > author.generation;
-  if (!later_instance && !later_generation) return;
   throw StaleGeneration("checkpoint " + path.string() + " is from generation " +
                         std::to_string(disk.generation) +
                         (later_instance ? " of a later run" : "") +
@@ -239,6 +237,11 @@ std::optional<CheckpointFile> ReadCheckpoint(const fs::path& path) {
   }
   if (damages.empty()) return std::nullopt;
   throw CheckpointCorrupt("no whole checkpoint: " + damages + "; remove it to start over");
+}
+
+bool BelongsToThePast(const Author& writer, const Author& disk) {
+  if (disk.instance != writer.instance) return disk.instance > writer.instance;
+  return disk.run == writer.run && disk.generation > writer.generation;
 }
 
 Author Successor(const Author& file, const Author& self) {

@@ -44,6 +44,10 @@ void WriteCheckpoint(const std::filesystem::path& path, const Author& author,
 // CheckpointError if one cannot be read.
 std::optional<CheckpointFile> ReadCheckpoint(const std::filesystem::path& path);
 
+// True when a save of `writer` must not take the place of one of `disk`: it is of an earlier
+// generation of the run, or of an earlier run.
+bool BelongsToThePast(const Author& writer, const Author& disk);
+
 // The author that `self` becomes by going on from a file of `file`'s.
 Author Successor(const Author& file, const Author& self);
 

@@ -83,15 +83,6 @@ TEST(SupervisorMaster, AfterTheVerdictNothingIsObeyed) {
   EXPECT_EQ(node.Step(RendezvousDone{}), "End 3");
 }
 
-TEST(SupervisorMaster, AnOrderForAnOlderGenerationIsIgnored) {
-  Node node;
-  node.RunGeneration(2);
-  EXPECT_EQ(node.Hear(StopWorkers{1, "a node left"}), "-");
-  EXPECT_EQ(node.Hear(Drain{1, "the operator asked"}), "-");
-  EXPECT_EQ(node.Hear(SecondNode(1)), "-");
-  EXPECT_EQ(node.machine.phase(), Phase::kRunning);
-}
-
 TEST(SupervisorMaster, ANewerAssignmentWhileWorkersRunStopsThemFirst) {
   Node node;
   EXPECT_EQ(node.RunGeneration(1).Hear(SecondNode(2)), "TellWorkers ABORT=1, SignalTree TERM");

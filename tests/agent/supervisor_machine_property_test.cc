@@ -234,6 +234,7 @@ class World {
         return;
       case 4:
         if (Chance(10) == 0) Tell(FromMaster{Rejected{77, "max_restarts differs"}});
+        if (Chance(10) == 0) Tell(FromMaster{Drained{"node is drained by alice"}});
         return;
       case 5:
       case 6:

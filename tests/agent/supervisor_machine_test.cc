@@ -146,6 +146,7 @@ std::vector<Row> MasterRows() {
       Heard("Drain, older generation", Drain{kGeneration - 1, "the operator asked"}),
       Heard("Verdict", Failed()),
       Heard("Rejected", Rejected{77, "max_restarts differs"}),
+      Heard("Drained", Drained{"node is drained by alice"}),
       Happened("MasterLost", MasterLost{false, "connection reset"}),
       Happened("RendezvousDone", RendezvousDone{}),
   };

@@ -59,6 +59,9 @@ struct MessageText {
   std::string operator()(const LastWill& m) const {
     return "LastWill{" + Number(m.generation) + "}";
   }
+  std::string operator()(const CommitPoint& m) const {
+    return "CommitPoint{" + Number(m.generation) + "}";
+  }
 };
 
 std::string ShortSignal(int signal) { return SignalName(signal).substr(3); }

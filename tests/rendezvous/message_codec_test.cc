@@ -33,11 +33,13 @@ class Generator {
       case 5:
         return AnyFailure();
       case 6:
-        return WorkersSucceeded{Number(0, 9), Int(0, 65535)};
+        return WorkersSucceeded{Number(0, 9), Int(0, 65535), Int(0, 1) == 1};
       case 7:
         return Leaving{Number(0, 9), static_cast<LeaveCause>(Int(0, 2)), Text()};
-      default:
+      case 8:
         return LastWill{Id(), Id(), random_(), Number(0, 9)};
+      default:
+        return CommitPoint{Number(0, 9)};
     }
   }
 
@@ -55,8 +57,10 @@ class Generator {
         return Drain{Number(0, 9), Text()};
       case 5:
         return AnyVerdict();
-      default:
+      case 6:
         return Rejected{Int(0, 255), Text()};
+      default:
+        return Drained{Text()};
     }
   }
 
@@ -102,6 +106,9 @@ class Generator {
     for (int i = Int(0, 3); i > 0; --i) hello.settings.fatal_exit_codes.Add(Int(1, 255));
     hello.settings.stall_timeout = Span();
     hello.settings.max_restart_delay = Span();
+    hello.settings.node_unit = Int(1, 9);
+    hello.settings.max_node_failures = Int(0, 9);
+    hello.settings.node_failure_window = Span();
     hello.node_id = Id();
     hello.incarnation = random_();
     hello.attempt = random_();
@@ -119,7 +126,9 @@ class Generator {
     if (hello.running.phase != WorkersPhase::kNone) {
       hello.running.assignment = AnyAssignment();
       if (Int(0, 1) == 1) hello.running.failure = AnyFailure();
+      hello.running.drained = Int(0, 1) == 1;
     }
+    hello.attached_before = Int(0, 1) == 1;
     return hello;
   }
 

@@ -81,9 +81,12 @@ struct Describe {
   }
   std::string operator()(const Drain& drain) const { return "drain: " + drain.reason; }
   std::string operator()(const Verdict& verdict) const {
-    if (verdict.succeeded) return "verdict succeeded";
+    if (verdict.succeeded) {
+      return "verdict succeeded" + (verdict.cause.empty() ? "" : ": " + verdict.cause);
+    }
     return "verdict failed, exit code " + std::to_string(verdict.exit_code) + ": " + verdict.cause;
   }
+  std::string operator()(const Drained& drained) const { return "drained: " + drained.reason; }
   std::string operator()(const Rejected& rejected) const {
     return "rejected, exit code " + std::to_string(rejected.exit_code) + ": " + rejected.reason;
   }
@@ -140,6 +143,11 @@ void RoundScript::RunOne(const Command& command) {
     job_->Step(StopRequested{name});
     return;
   }
+  if (verb == "drain") {
+    const std::string node = name == "job" ? "" : name;
+    job_->Step(DrainRequested{node, "alice", ReadDuration(command.Named("within", "0"))});
+    return;
+  }
   if (hellos_.count(name) == 0 || !RunReport(command, name)) Line("error: cannot run " + verb);
 }
 
@@ -160,7 +168,9 @@ bool RoundScript::RunReport(const Command& command, const std::string& name) {
   } else if (verb == "stopped") {
     job_->Say(name, WorkersStopped{generation, port});
   } else if (verb == "succeeded") {
-    job_->Say(name, WorkersSucceeded{generation, port});
+    job_->Say(name, WorkersSucceeded{generation, port, command.Named("drained", "no") == "yes"});
+  } else if (verb == "commit") {
+    job_->Say(name, CommitPoint{generation});
   } else if (verb == "break") {
     job_->Break(name);
   } else if (verb == "ack") {
@@ -185,6 +195,9 @@ void RoundScript::Job(const Command& command) {
   settings.max_restarts = command.Number("restarts", 0);
   settings.max_start_failures = command.Number("start_failures", 0);
   settings.max_restart_delay = std::chrono::seconds(command.Number("restart_delay", 30));
+  settings.node_unit = command.Number("unit", 1);
+  settings.max_node_failures = command.Number("node_failures", 0);
+  settings.node_failure_window = ReadDuration(command.Named("window", "1h"));
   if (command.Named("fencing", "token") == "strict") {
     settings.fencing = Fencing::kStrict;
     settings.master_loss_timeout = 30s;
@@ -215,6 +228,7 @@ void RoundScript::Join(const Command& command) {
   hello.next_port = command.Number("port", hello.next_port);
   hello.settings.max_restarts = command.Number("restarts", settings_.max_restarts);
   hello.settings.join_timeout = std::chrono::seconds(command.Number("join_timeout", 600));
+  hello.attached_before = command.Named("before", "no") == "yes";
   if (command.named.count("running") > 0) {
     Assignment& place = hello.running.assignment;
     hello.running.phase = ReadPhase(command.Named("running", ""));
@@ -227,6 +241,7 @@ void RoundScript::Join(const Command& command) {
     place.role_rank_base = place.rank_base;
     place.role_world_size = place.world_size;
     place.restart_count = command.Number("used", 0);
+    hello.running.drained = command.Named("drained", "no") == "yes";
     // One letter a member.
     for (char member : command.Named("members", "")) place.members.emplace_back(1, member);
     place.master_addr = "10.0.0.1";
@@ -288,6 +303,7 @@ void RoundScript::Show() {
     line << "  " << id << ": " << (node.attached() ? "here" : "lost") << " rank=" << node.group_rank
          << " workers=" << PhaseText(node.phase) << (node.started ? " started" : "")
          << (node.ready ? " ready" : "") << (node.leaving ? " leaving" : "")
+         << (node.draining ? " draining" : "") << (node.excluded ? " excluded" : "")
          << (node.acknowledged ? " acknowledged" : "");
     if (node.stale_generation != 0) line << " stale=" << node.stale_generation;
     Line(line.str());

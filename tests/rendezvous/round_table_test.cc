@@ -24,8 +24,8 @@ constexpr char kBegin[] = "<!-- table: begin -->\n";
 constexpr char kEnd[] = "<!-- table: end -->\n";
 
 // Every kind of event and message has a row. Whoever adds one adds a row below and counts it here.
-static_assert(std::variant_size_v<RoundEvent> == 5);
-static_assert(std::variant_size_v<AgentMessage> == 9);
+static_assert(std::variant_size_v<RoundEvent> == 6);
+static_assert(std::variant_size_v<AgentMessage> == 10);
 
 struct Column {
   const char* name;
@@ -125,6 +125,10 @@ const std::vector<Row>& Rows() {
       {"`WorkerFailed`", [](TestJob& job) { job.Say("a", FailureOf(job, true)); }},
       {"`WorkerFailed`, cannot restart", [](TestJob& job) { job.Say("a", FailureOf(job, false)); }},
       {"`WorkersSucceeded`", [](TestJob& job) { job.Succeeded("a"); }},
+      {"`CommitPoint`",
+       [](TestJob& job) { job.Say("a", CommitPoint{job.machine().generation()}); }},
+      {"`CommitPoint`, older generation",
+       [](TestJob& job) { job.Say("a", CommitPoint{job.machine().generation() - 1}); }},
       {"`Leaving`, a signal",
        [](TestJob& job) {
          job.Say("a", Leaving{job.machine().generation(), LeaveCause::kSignal, "SIGTERM"});
@@ -143,6 +147,14 @@ const std::vector<Row>& Rows() {
       {"a deadline before its time", [](TestJob& job) { job.Step(DeadlinePassed{}); }},
       {"`WokeUp`", [](TestJob& job) { job.Step(WokeUp{10s}); }},
       {"`StopRequested`", [](TestJob& job) { job.Step(StopRequested{"alice"}); }},
+      {"`DrainRequested`, a",
+       [](TestJob& job) {
+         job.Step(DrainRequested{"a", "alice"});
+       }},
+      {"`DrainRequested`, the job",
+       [](TestJob& job) {
+         job.Step(DrainRequested{"", "alice"});
+       }},
   };
   return *rows;
 }
@@ -150,8 +162,8 @@ const std::vector<Row>& Rows() {
 const char* NameOf(RoundPhase phase) { return Columns()[static_cast<size_t>(phase)].name; }
 
 const char* NameOf(const MasterMessage& message) {
-  static constexpr const char* kNames[] = {"ack",   "assignment", "stop",    "wait",
-                                           "drain", "verdict",    "rejected"};
+  static constexpr const char* kNames[] = {"ack",   "assignment", "stop",     "wait",
+                                           "drain", "verdict",    "rejected", "drained"};
   static_assert(std::variant_size_v<MasterMessage> == std::size(kNames));
   return kNames[message.index()];
 }

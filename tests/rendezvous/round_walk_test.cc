@@ -26,7 +26,7 @@ class Walk {
   // One random thing happens.
   void Stir() {
     const std::string& name = names_[Below(names_.size())];
-    switch (Below(15)) {
+    switch (Below(17)) {
       case 0:
       case 1:
         return Join(name);
@@ -45,6 +45,12 @@ class Walk {
         return;
       case 7:
         if (Below(4) == 0) job_.Restart();
+        return;
+      case 8:
+        if (Below(6) == 0) {
+          const std::string whom = Below(10) == 0 ? "" : name;
+          job_.Step(DrainRequested{whom, "random", std::chrono::seconds(Below(60))});
+        }
         return;
       default:
         if (joined_.count(name) == 0) return;
@@ -92,7 +98,16 @@ class Walk {
     const int nodes_min = 1 + static_cast<int>(Below(3));
     JobSettings settings = NodesFrom(nodes_min, nodes_min + static_cast<int>(Below(3)), 50);
     if (Below(3) == 0) settings.max_restarts = static_cast<int>(Below(3));
-    if (Below(2) == 0) settings.join_policy = JoinPolicy::kRestart;
+    settings.join_policy = static_cast<JoinPolicy>(Below(3));
+    if (Below(3) == 0) {
+      settings.nodes_min *= 2;
+      settings.nodes_max *= 2;
+      settings.node_unit = 2;
+    }
+    if (Below(2) == 0) {
+      settings.max_node_failures = 1 + static_cast<int>(Below(3));
+      settings.node_failure_window = std::chrono::seconds(1 + Below(300));
+    }
     if (Below(3) == 0) {
       settings.fencing = Fencing::kStrict;
       settings.master_loss_timeout = 30s;
@@ -124,9 +139,12 @@ class Walk {
 
   void Speak(const std::string& name) {
     const int64_t generation = Generation();
-    switch (Below(10)) {
+    switch (Below(11)) {
       case 0:
         job_.Say(name, WorkersStarted{generation});
+        return;
+      case 9:
+        job_.Say(name, CommitPoint{generation});
         return;
       case 1:
         job_.Say(name, WorkersReady{generation});

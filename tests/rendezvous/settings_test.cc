@@ -102,8 +102,9 @@ TEST(Settings, AnUnusableSettingIsNamed) {
       {[](JobSettings& s) { s.keep_alive_interval = 24h * 366; },
        "keep_alive_interval of --rdzv-conf is 8784h and keep_alive_max_attempt is 3: their "
        "product may be at most 8784h"},
-      {[](JobSettings& s) { s.join_policy = JoinPolicy::kCheckpoint; },
-       "--join-policy checkpoint is not available yet: use now or restart"},
+      {[](JobSettings& s) { s.node_unit = 0; }, "--node-unit is 0: give 1 or more"},
+      {[](JobSettings& s) { s.node_unit = 2; },
+       "--nnodes is 1 and --node-unit is 2: give multiples of it"},
   };
   for (const Unusable& unusable : cases) {
     JobSettings settings;

@@ -81,6 +81,7 @@ const RoundEffects& TestJob::Join(const Hello& hello, const std::string& peer_ad
 const RoundEffects& TestJob::Rejoin(const std::string& name, WorkersPhase phase) {
   Hello hello = hellos_.at(name);
   hello.running = {phase, places_[name]};
+  hello.attached_before = true;
   return Join(hello);
 }
 
@@ -202,7 +203,7 @@ void TestJob::Advance(Duration duration) {
 
 void TestJob::Freeze(Duration duration) {
   now_ += duration;
-  Step(WokeUp{duration});
+  Step(WokeUp{duration, duration});
   if (machine_.NextDeadline() <= now_) Step(DeadlinePassed{});
 }
 

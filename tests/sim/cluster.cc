@@ -12,12 +12,11 @@ using namespace std::chrono_literals;
 
 constexpr uint64_t kActionsMost = 3000000;
 constexpr uint64_t kActionsAtOnce = 20000;
-constexpr size_t kTraceLines = 40;
 constexpr int kExitJoinTimeout = 75;
 
 }  // namespace
 
-Cluster::Cluster(uint64_t seed, bool with_trace)
+Cluster::Cluster(uint64_t seed, bool with_trace, const std::set<int>* only)
     : scenario_(DrawScenario(seed)),
       world_(seed, with_trace),
       network_(world_, scenario_.network),
@@ -27,11 +26,13 @@ Cluster::Cluster(uint64_t seed, bool with_trace)
                .on_verdict = [this](const Verdict& verdict) { HearVerdict(verdict); },
                .on_decision = [this](const Reason& reason) { CheckDecision(reason); }}),
       work_(world_, {.work = scenario_.work,
+                     .commit_gap = scenario_.commit_gap,
+                     .heeds_drain = scenario_.habits.heeds_drain,
                      .is_strict = scenario_.settings.fencing == Fencing::kStrict,
                      .forgets = scenario_.forgets(),
                      .fixed_store = scenario_.fixed_ranks,
                      .is_cut_off = [this](int node) { return faults_.IsCutOff(node); }}),
-      faults_(world_, scenario_, network_, master_, work_, nodes_) {
+      faults_(world_, scenario_, network_, master_, work_, nodes_, only) {
   store_.OnTheEnd([this] {
     ++world_.faults;
     faults_.KillMaster();
@@ -43,7 +44,8 @@ Cluster::Cluster(uint64_t seed, bool with_trace)
 }
 
 void Cluster::HearVerdict(const Verdict& verdict) {
-  if (verdict.succeeded && !work_.a_group_succeeded()) {
+  // A job may be drained before it runs.
+  if (verdict.succeeded && verdict.cause.empty() && !work_.a_group_succeeded()) {
     world_.Violate("the job succeeded, and no group has");
   }
   verdict_ = verdict;
@@ -119,6 +121,7 @@ Result Cluster::Run() {
   result.trace = std::move(world_.trace);
   result.actions = world_.queue.actions();
   result.faults = world_.faults;
+  result.struck = faults_.struck();
   result.generations = last_port_ - 20000;
   result.exit_code = verdict_ ? verdict_->exit_code : -1;
   result.duration = world_.queue.now() - Time(1h);
@@ -142,7 +145,8 @@ void Cluster::CheckHang() {
 void Cluster::CheckEnd() {
   if (!IsSettled()) return CheckHang();
   const bool all_is_well = world_.faults == 0 && world_.worker_failures == 0;
-  if (verdict_ && verdict_->succeeded && !work_.is_done()) {
+  const bool was_drained = verdict_ && !verdict_->cause.empty() && world_.drains > 0;
+  if (verdict_ && verdict_->succeeded && !work_.is_done() && !was_drained) {
     world_.Violate("the job succeeded without its work being done");
   }
   if (all_is_well) {
@@ -156,24 +160,15 @@ void Cluster::CheckEnd() {
   if (!verdict_ || verdict_->succeeded || verdict_->exit_code == kExitJoinTimeout) return;
   const bool over_budget =
       world_.worker_failures + world_.master_crashes > scenario_.settings.max_restarts;
-  if (!over_budget && world_.fatal_failures == 0) {
+  const bool was_cut_short = world_.drains > 0 && !over_budget;
+  if (!over_budget && !was_cut_short && world_.fatal_failures == 0) {
     world_.Violate("the job failed for " + std::to_string(world_.worker_failures) +
                    " failures with a budget of " + std::to_string(scenario_.settings.max_restarts));
   }
 }
 
-Result Simulate(uint64_t seed, bool with_trace) { return Cluster(seed, with_trace).Run(); }
-
-std::string Report(uint64_t seed, const Result& result) {
-  if (result.violation.empty()) return "";
-  const Result again = result.trace.empty() ? Simulate(seed, true) : result;
-  std::string text = again.scenario + "\n";
-  const size_t from = again.trace.size() > kTraceLines ? again.trace.size() - kTraceLines : 0;
-  for (size_t i = from; i < again.trace.size(); ++i) text += "  " + again.trace[i] + "\n";
-  text += "BROKEN: " + result.violation + "\n";
-  if (again.violation != result.violation) text += "BUT REPEATED AS: " + again.violation + "\n";
-  return text + "Replay: bazel run //tests/sim:simulate -- --trace --seed=" + std::to_string(seed) +
-         "\n";
+Result Simulate(uint64_t seed, bool with_trace, const std::set<int>* only) {
+  return Cluster(seed, with_trace, only).Run();
 }
 
 }  // namespace muster::sim

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Result {
   std::vector<std::string> trace;  // when asked for
   uint64_t actions = 0;
   int faults = 0;
+  std::set<int> struck;  // numbers of the faults that were struck on purpose
   int64_t generations = 0;
   int exit_code = -1;        // of the verdict; -1: there was none
   Duration duration{};       // simulated
@@ -27,7 +29,8 @@ struct Result {
 // One job on a simulated cluster: the machines of the product, everything else made up.
 class Cluster {
  public:
-  Cluster(uint64_t seed, bool with_trace);
+  // `only`: as of Faults; outlives the cluster.
+  Cluster(uint64_t seed, bool with_trace, const std::set<int>* only);
 
   Result Run();
 
@@ -53,12 +56,9 @@ class Cluster {
   int last_port_ = 20000;
 };
 
-// Runs the scenario of `seed`; with a trace when `with_trace`.
-Result Simulate(uint64_t seed, bool with_trace);
-
-// "" when all went well; else what was broken, the end of the trace and the command that replays
-// it. Runs a failed seed once more for its trace.
-std::string Report(uint64_t seed, const Result& result);
+// Runs the scenario of `seed`; with a trace when `with_trace`; with these faults alone unless
+// `only` is nullptr.
+Result Simulate(uint64_t seed, bool with_trace, const std::set<int>* only = nullptr);
 
 }  // namespace muster::sim
 

@@ -12,13 +12,16 @@ using namespace std::chrono_literals;
 }  // namespace
 
 Faults::Faults(SimWorld& world, const Scenario& scenario, SimNetwork& network, SimMaster& master,
-               JobWork& work, std::vector<std::unique_ptr<SimNode>>& nodes)
+               JobWork& work, std::vector<std::unique_ptr<SimNode>>& nodes,
+               const std::set<int>* only)
     : world_(world),
       scenario_(scenario),
       network_(network),
       master_(master),
       work_(work),
       nodes_(nodes),
+      only_(only),
+      random_(scenario.seed),
       cut_off_until_(scenario.nodes(), Time::min()),
       silent_until_(scenario.nodes(), Time::min()) {
   network_.OnLoss([this](int node) { CutOff(node, 0s); });
@@ -29,17 +32,21 @@ void Faults::Begin() {
   if (scenario_.fault_gap > Duration::zero()) Next();
 }
 
+// Each fault has random numbers of its own, so that one can be left out and the others stay.
 void Faults::Next() {
-  world_.queue.After(world_.random.Between(0s, 2 * scenario_.fault_gap), [this] {
+  random_ = SimRandom(scenario_.seed * 1000003 + static_cast<uint64_t>(++number_));
+  const Duration gap = random_.Between(0s, 2 * scenario_.fault_gap);
+  world_.queue.After(gap, [this, random = random_, number = number_] {
     if (world_.queue.now() >= world_.faults_end) return;
-    Strike(Draw());
+    random_ = random;
+    if (only_ == nullptr || only_->count(number) != 0) Strike(Draw());
     Next();
   });
 }
 
 FaultKind Faults::Draw() {
   const auto& weights = scenario_.fault_weights;
-  int64_t ticket = world_.random.Between(0, std::accumulate(weights.begin(), weights.end(), 0) - 1);
+  int64_t ticket = random_.Between(0, std::accumulate(weights.begin(), weights.end(), 0) - 1);
   for (int kind = 0; kind < kFaultKinds; ++kind) {
     ticket -= weights[kind];
     if (ticket < 0) return static_cast<FaultKind>(kind);
@@ -49,11 +56,13 @@ FaultKind Faults::Draw() {
 
 void Faults::Strike(FaultKind kind) {
   ++world_.faults;
-  const int node = static_cast<int>(world_.random.Between(0, scenario_.nodes() - 1));
-  world_.Trace("fault", std::string(FaultName(kind)) + " (" + nodes_[node]->id() + ")");
+  const int node = static_cast<int>(random_.Between(0, scenario_.nodes() - 1));
+  struck_.insert(number_);
+  world_.Trace("fault", "#" + std::to_string(number_) + " " + FaultName(kind) + " (" +
+                            nodes_[node]->id() + ")");
   switch (kind) {
     case FaultKind::kWorkerFails:
-      if (const WorkerHandle* worker = work_.AnyWorker(world_.random.Next())) {
+      if (const WorkerHandle* worker = work_.AnyWorker(random_.Next())) {
         // The worker's end takes the handle away.
         const auto fail = worker->fail;
         fail();
@@ -87,6 +96,12 @@ void Faults::Strike(FaultKind kind) {
     case FaultKind::kWardenDies:
       nodes_[node]->KillWarden();
       break;
+    case FaultKind::kNodeDrained:
+    case FaultKind::kJobDrained:
+      ++world_.drains;
+      master_.Drain({kind == FaultKind::kJobDrained ? "" : nodes_[node]->id(), "somebody",
+                     random_.Between(100ms, 30s)});
+      break;
   }
 }
 
@@ -94,17 +109,17 @@ void Faults::Strike(FaultKind kind) {
 void Faults::SignalNode(int node) {
   SimAgent* const agent = nodes_[node]->agent();
   if (agent == nullptr) return;
-  agent->Signal(world_.random.Chance(0.8) ? SIGTERM : SIGINT);
-  if (!world_.random.Chance(0.3)) return;
-  world_.queue.After(world_.random.Between(0s, 3s), [agent] { agent->Signal(SIGTERM); });
+  agent->Signal(random_.Chance(0.8) ? SIGTERM : SIGINT);
+  if (!random_.Chance(0.3)) return;
+  world_.queue.After(random_.Between(0s, 3s), [agent] { agent->Signal(SIGTERM); });
 }
 
 void Faults::Partition(int node) {
-  const bool both = world_.random.Chance(0.5);
-  const bool up = both || world_.random.Chance(0.5);
-  const Duration longest = world_.random.Chance(0.2) ? 2 * scenario_.settings.master_loss_timeout
-                                                     : 2 * scenario_.settings.lease();
-  const Duration duration = world_.random.Between(10ms, longest);
+  const bool both = random_.Chance(0.5);
+  const bool up = both || random_.Chance(0.5);
+  const Duration longest = random_.Chance(0.2) ? 2 * scenario_.settings.master_loss_timeout
+                                               : 2 * scenario_.settings.lease();
+  const Duration duration = random_.Between(10ms, longest);
   // Nodes lose the master's host, not the other way round.
   for (int other = 0; other < scenario_.nodes(); ++other) {
     if (scenario_.is_hosted && node == 0 ? other == 0 : other != node) continue;
@@ -117,7 +132,7 @@ void Faults::Partition(int node) {
 void Faults::FreezeAgent(int node) {
   SimAgent* const agent = nodes_[node]->agent();
   if (agent == nullptr) return;
-  const Duration duration = world_.random.Between(0ms, scenario_.freeze_most);
+  const Duration duration = random_.Between(0ms, scenario_.freeze_most);
   CutOff(node, duration);
   Silence(node, duration);
   agent->Freeze(duration);
@@ -134,8 +149,8 @@ void Faults::KillMaster() {
   if (scenario_.forgets()) ++world_.master_crashes;
   master_.Kill();
   const Duration longest =
-      world_.random.Chance(0.1) ? 2 * scenario_.settings.master_loss_timeout : Duration(20s);
-  const Duration away = world_.random.Between(50ms, longest);
+      random_.Chance(0.1) ? 2 * scenario_.settings.master_loss_timeout : Duration(20s);
+  const Duration away = random_.Between(50ms, longest);
   world_.queue.After(away, [this] {
     master_.Start();
     MasterIsBack();
@@ -144,7 +159,7 @@ void Faults::KillMaster() {
 
 void Faults::FreezeMaster() {
   if (scenario_.is_hosted) return FreezeAgent(0);
-  const Duration duration = world_.random.Between(0s, 3 * scenario_.settings.lease());
+  const Duration duration = random_.Between(0s, 3 * scenario_.settings.lease());
   CutOffAll(duration);
   // What is silent already is judged so much later.
   for (int node = 0; node < scenario_.nodes(); ++node) {

@@ -2,6 +2,7 @@
 #define MUSTER_TESTS_SIM_FAULTS_H_
 
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "tests/sim/job_work.h"
@@ -15,8 +16,9 @@ namespace muster::sim {
 // Lets things go wrong, at random moments, until faults_end; then mends all that can be mended.
 class Faults {
  public:
+  // `only`: the numbers of the faults that strike; nullptr: all do.
   Faults(SimWorld& world, const Scenario& scenario, SimNetwork& network, SimMaster& master,
-         JobWork& work, std::vector<std::unique_ptr<SimNode>>& nodes);
+         JobWork& work, std::vector<std::unique_ptr<SimNode>>& nodes, const std::set<int>* only);
 
   void Begin();
 
@@ -27,6 +29,8 @@ class Faults {
   bool MayBeSilent(int node) const;
   // The master has not been able to see the node lately.
   bool IsCutOff(int node) const;
+  // The numbers of those that have struck, from 1.
+  const std::set<int>& struck() const { return struck_; }
 
  private:
   void Next();
@@ -47,6 +51,10 @@ class Faults {
   SimMaster& master_;
   JobWork& work_;
   std::vector<std::unique_ptr<SimNode>>& nodes_;
+  const std::set<int>* const only_;
+  SimRandom random_;
+  int number_ = 0;
+  std::set<int> struck_;
   std::vector<Time> cut_off_until_;
   std::vector<Time> silent_until_;
 };

@@ -15,7 +15,13 @@ std::string GroupKey::ToString() const {
 void JobWork::Started(int node, const Assignment& assignment, int rank, WorkerHandle handle) {
   const GroupKey key = GroupKey::Of(assignment);
   Group& group = groups_[key];
-  if (group.alive.empty() && !group.finishes) group.table = assignment;
+  if (group.alive.empty()) {
+    // A master without memory may use numbers again.
+    const uint64_t run = group.run + 1;
+    group = Group();
+    group.table = assignment;
+    group.run = run;
+  }
   CheckTable(key, group, assignment, rank);
   group.alive[rank] = Rank{node, std::move(handle)};
   CheckGroups();
@@ -77,19 +83,62 @@ void JobWork::Run(const GroupKey& key, Group& group) {
   group.runs = true;
   group.since = world_.queue.now();
   world_.Trace("work", key.ToString() + " is complete");
+  Load(group);
   const Duration left = std::max(options_.work - reached_, Duration(500ms));
   world_.queue.After(left, [this, key, run = ++group.run] {
     if (groups_[key].run == run && groups_[key].runs) Finish(key);
   });
+  CommitLater(key, group.run);
+}
+
+void JobWork::Load(Group& group) {
+  group.author = {0, group.table.generation, 1};
+  if (saved_by_) group.author = Successor(*saved_by_, group.author);
+  group.loaded = ++loads_;
+}
+
+void JobWork::CommitLater(const GroupKey& key, uint64_t run) {
+  world_.queue.After(options_.commit_gap, [this, key, run] {
+    Group& group = groups_[key];
+    if (group.run != run || !group.runs) return;
+    Commit(key, group);
+    if (!group.drains) return CommitLater(key, run);
+    world_.Trace("work", key.ToString() + " ends at a commit point");
+    reached_ += world_.queue.now() - group.since;
+    EndAll(group);
+  });
+}
+
+void JobWork::Commit(const GroupKey& key, Group& group) {
+  if (saved_by_ && BelongsToThePast(group.author, *saved_by_)) {
+    return world_.Trace("work", key.ToString() + " may not save any more");
+  }
+  // A master without memory may begin to count below what it never heard of.
+  if (group.loaded < saved_at_load_ && !options_.forgets) {
+    world_.Violate("a save of " + key.ToString() + " took the place of one of a later group");
+  }
+  saved_by_ = group.author;
+  saved_at_load_ = group.loaded;
+  const auto commit = group.alive.begin()->second.handle.commit;
+  commit();
+}
+
+void JobWork::Drain(const Assignment& assignment) {
+  Group& group = groups_[GroupKey::Of(assignment)];
+  if (!group.drains) group.drains = world_.random.Chance(options_.heeds_drain);
+}
+
+void JobWork::EndAll(Group& group) {
+  group.runs = false;
+  group.finishes = true;
+  for (const auto& [rank, worker] : group.alive) worker.handle.finish();
 }
 
 void JobWork::Finish(const GroupKey& key) {
   Group& group = groups_[key];
   world_.Trace("work", key.ToString() + " is done");
-  group.runs = false;
-  group.finishes = true;
   done_ = true;
-  for (const auto& [rank, worker] : group.alive) worker.handle.finish();
+  EndAll(group);
 }
 
 void JobWork::Ended(const Assignment& assignment, int rank, bool ok) {

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 
 #include "rendezvous/messages.h"
 #include "tests/sim/sim_world.h"
+#include "worker_sdk/checkpoint_file.h"
 
 namespace muster::sim {
 
@@ -34,10 +36,13 @@ struct WorkerHandle {
   std::function<void()> finish;     // the work is done: exit with 0 soon
   std::function<void()> lose_peer;  // a peer is gone: the collective may fail
   std::function<void()> fail;       // of its own fault
+  std::function<void()> commit;     // it has saved the state of the group
 };
 
 // What the workers of the job do together: progress needs every rank of one group, and what has
 // been reached is kept when the group falls apart.
+//
+// A group saves at commit points, under the rule by which the SDK refuses those of the past.
 //
 // It also is where the promises about groups are checked: each has one table, ranks are not taken
 // twice, under strict fencing only one group has workers, and otherwise at most one can make
@@ -46,6 +51,8 @@ class JobWork {
  public:
   struct Options {
     Duration work{};
+    Duration commit_gap{};
+    double heeds_drain = 1;
     bool is_strict = false;                    // at most one group may have workers
     bool forgets = false;                      // the master may crash: numbers can come again
     bool fixed_store = false;                  // all groups have the same address and port
@@ -56,6 +63,9 @@ class JobWork {
 
   void Started(int node, const Assignment& assignment, int rank, WorkerHandle handle);
   void Ended(const Assignment& assignment, int rank, bool ok);
+  // One of its members was told DRAIN=1: the group comes to a commit point and ends, or never
+  // heeds.
+  void Drain(const Assignment& assignment);
 
   bool is_done() const { return done_; }
   // All ranks of one group have exited with 0.
@@ -72,7 +82,10 @@ class JobWork {
     Assignment table;  // of the first worker that started
     std::map<int, Rank> alive;
     int succeeded = 0;
-    uint64_t run = 0;  // grows when the group begins or ceases to make progress
+    uint64_t run = 0;     // grows when the group begins or ceases to make progress
+    Author author;        // of its saves
+    uint64_t loaded = 0;  // when it read the checkpoint it goes on from, in the order of such reads
+    bool drains = false;
     bool runs = false;
     bool finishes = false;
     Time since{};
@@ -85,6 +98,10 @@ class JobWork {
   void CheckGroups();
   std::string LiveGroups() const;
   void Run(const GroupKey& key, Group& group);
+  void Load(Group& group);
+  void CommitLater(const GroupKey& key, uint64_t run);
+  void Commit(const GroupKey& key, Group& group);
+  void EndAll(Group& group);
   void Finish(const GroupKey& key);
 
   SimWorld& world_;
@@ -93,6 +110,11 @@ class JobWork {
   bool done_ = false;
   bool succeeded_ = false;
   std::map<GroupKey, Group> groups_;
+
+  // The checkpoint that all groups share, with the rule of the SDK.
+  std::optional<Author> saved_by_;
+  uint64_t saved_at_load_ = 0;  // Group::loaded of that group
+  uint64_t loads_ = 0;
 };
 
 }  // namespace muster::sim

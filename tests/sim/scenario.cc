@@ -27,7 +27,16 @@ void DrawSettings(SimRandom& random, Scenario& scenario) {
   settings.keep_alive_max_attempt = static_cast<int>(random.Between(2, 4));
   settings.exit_barrier_timeout = random.Between(10s, 40s);
   settings.fencing = random.Chance(0.35) ? Fencing::kStrict : Fencing::kToken;
-  settings.join_policy = random.Chance(0.3) ? JoinPolicy::kRestart : JoinPolicy::kNow;
+  settings.join_policy = random.Chance(0.5)   ? JoinPolicy::kNow
+                         : random.Chance(0.5) ? JoinPolicy::kRestart
+                                              : JoinPolicy::kCheckpoint;
+  if (!is_fixed && random.Chance(0.3)) {
+    settings.node_unit = settings.nodes_min > 1 ? 2 : 1;
+    settings.nodes_min = settings.usable(settings.nodes_min);
+    settings.nodes_max = settings.usable(settings.nodes_max);
+  }
+  if (random.Chance(0.3)) settings.max_node_failures = static_cast<int>(random.Between(1, 3));
+  settings.node_failure_window = random.Between(10s, 300s);
   scenario.stop_grace = random.Between(500ms, 5s);
   const Duration least = settings.lease() + scenario.stop_grace;
   settings.master_loss_timeout = settings.fencing == Fencing::kStrict
@@ -44,16 +53,18 @@ void DrawSettings(SimRandom& random, Scenario& scenario) {
 
 void DrawFaults(SimRandom& random, Scenario& scenario) {
   scenario.work = random.Between(5s, random.Chance(0.5) ? 60s : 600s);
+  scenario.commit_gap = random.Between(500ms, 20s);
   scenario.faults_end = random.Between(10s, random.Chance(0.5) ? 120s : 900s);
   scenario.launch_spread = random.Chance(0.7) ? 3s : scenario.settings.join_timeout * 8 / 10;
   if (random.Chance(0.08)) return;  // nothing goes wrong
   scenario.fault_gap = random.Between(1s, random.Chance(0.5) ? 15s : 60s);
-  int total = 0;
   for (int& weight : scenario.fault_weights) {
     weight = random.Chance(0.5) ? static_cast<int>(random.Between(1, 5)) : 0;
-    total += weight;
   }
-  if (total == 0) scenario.fault_weights[0] = 1;
+  // It ends the job: not the fate of half of them.
+  if (random.Chance(0.8)) scenario.fault_weights[static_cast<int>(FaultKind::kJobDrained)] = 0;
+  const auto& weights = scenario.fault_weights;
+  if (std::count(weights.begin(), weights.end(), 0) == kFaultKinds) scenario.fault_weights[0] = 1;
   scenario.comes_back = random.Chance(0.3) ? 1 : 0.01 * static_cast<double>(random.Between(0, 100));
   scenario.tells_last_will = 0.01 * static_cast<double>(random.Between(0, 100));
   if (random.Chance(0.3)) scenario.network.break_at_hello = 0.2;
@@ -68,6 +79,19 @@ void DrawHabits(SimRandom& random, WorkerHabits& habits) {
   if (random.Chance(0.4)) habits.leaves_child = random.Chance(0.5) ? 0.1 : 0.9;
   habits.minds_peers = random.Chance(0.5) ? 0.9 : 0.01 * static_cast<double>(random.Between(0, 90));
   habits.says_ready = random.Chance(0.5) ? 1 : 0.5;
+  habits.heeds_drain = random.Chance(0.7) ? 1 : 0.5;
+}
+
+const char* JoinPolicyText(JoinPolicy policy) {
+  switch (policy) {
+    case JoinPolicy::kNow:
+      return "now";
+    case JoinPolicy::kCheckpoint:
+      return "at a commit point";
+    case JoinPolicy::kRestart:
+      return "at a restart";
+  }
+  return "?";
 }
 
 void DrawStore(SimRandom& random, Scenario& scenario) {
@@ -104,6 +128,10 @@ const char* FaultName(FaultKind kind) {
       return "node leaves";
     case FaultKind::kWardenDies:
       return "warden dies";
+    case FaultKind::kNodeDrained:
+      return "node drained";
+    case FaultKind::kJobDrained:
+      return "job drained";
   }
   return "?";
 }
@@ -146,7 +174,8 @@ std::string Scenario::ToString() const {
           (is_hosted ? ", master on n0" : "") + ", max_restarts " +
           std::to_string(settings.max_restarts) + ", " +
           (settings.fencing == Fencing::kStrict ? "strict" : "token") + " fencing, join " +
-          (settings.join_policy == JoinPolicy::kNow ? "now" : "restart") + "\n  last_call " +
+          JoinPolicyText(settings.join_policy) + ", unit " + std::to_string(settings.node_unit) +
+          ", max_node_failures " + std::to_string(settings.max_node_failures) + "\n  last_call " +
           Text(settings.last_call) + ", join_timeout " + Text(settings.join_timeout) + ", lease " +
           Text(settings.lease()) + ", master_loss " + Text(settings.master_loss_timeout) +
           ", exit_barrier " + Text(settings.exit_barrier_timeout) + ", stop_grace " +

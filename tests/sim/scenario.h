@@ -23,8 +23,10 @@ enum class FaultKind {
   kMasterFreezes,
   kNodeLeaves,
   kWardenDies,
+  kNodeDrained,
+  kJobDrained,
 };
-inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kWardenDies) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kJobDrained) + 1;
 
 const char* FaultName(FaultKind kind);
 
@@ -37,6 +39,7 @@ struct WorkerHabits {
   double leaves_child = 0;  // that a grandchild outlives it
   double minds_peers = 0;   // that it fails when a peer is gone; else it hangs
   double says_ready = 1;
+  double heeds_drain = 1;  // that a group ends at a commit point when it is told to
 };
 
 // One simulation: everything that the seed decides beforehand.
@@ -49,6 +52,7 @@ struct Scenario {
   Duration stop_grace{};
   Duration orphan_grace{};
   Duration work{};           // of a complete group
+  Duration commit_gap{};     // between its commit points
   Duration faults_end{};     // from the beginning
   Duration launch_spread{};  // the nodes are started within
   Duration fault_gap{};      // mean time between faults; zero: none

@@ -229,6 +229,7 @@ void SimAgent::CheckEnd(int exit_code) {
   if (outcome.verdict && exit_code == outcome.verdict->exit_code) return;
   if (outcome.leaving_signal != 0 && exit_code == 128 + outcome.leaving_signal) return;
   if (exit_code == kExitBroken && warden_.is_gone()) return;
+  if (exit_code == 0 && world_.drains > 0) return;
   if (exit_code == 77) return;  // a successor has the node; the cluster knows
   if (exit_code == kExitNoMaster && options_.may_have_no_master()) return;
   world_.Violate(name_ + ": exit code " + std::to_string(exit_code) + " has no cause");

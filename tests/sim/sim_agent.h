@@ -78,7 +78,7 @@ class SimAgent : public AgentEnd {
   void Perform(const Suspend&) {}  // nobody asks for it here
   void Perform(const InspectWorker&) {}
   void Perform(const KillWorker&) {}
-  void Perform(const TellWorkers&) {}
+  void Perform(const TellWorkers& effect) { warden_.TellWorkers(effect.text); }
   void Perform(const CloseGeneration&);
   void Perform(const Note&) {}
   void Perform(const End& effect);

@@ -88,6 +88,10 @@ void SimMaster::OnBroken(StreamId stream, bool half_closed) {
   Deliver(StreamBroken{stream, half_closed});
 }
 
+void SimMaster::Drain(const DrainRequested& request) {
+  if (is_alive()) Deliver(request);
+}
+
 void SimMaster::Deliver(Incoming incoming) {
   if (is_frozen_ || !inbox_.empty()) {
     inbox_.push_back(std::move(incoming));
@@ -111,7 +115,7 @@ void SimMaster::Iterate(const Incoming* incoming) {
   const Time now = world_.queue.now();
   if (wake_ != kNever && now - wake_ > kLate) {
     judge_at_ = kNever;
-    Step(WokeUp{now - wake_});
+    Step(WokeUp{now - wake_, now - looked_at_});
   }
   if (incoming != nullptr) std::visit([this](const auto& e) { Handle(e); }, *incoming);
   if (now >= judge_at_) {
@@ -138,6 +142,7 @@ void SimMaster::TellIdle() {
 
 void SimMaster::Sleep() {
   const Time now = world_.queue.now();
+  looked_at_ = now;
   const Time deadline = registry_->NextDeadline();
   if (deadline > now) judge_at_ = kNever;
   if (deadline <= now && judge_at_ == kNever) judge_at_ = now + kHearFirst;

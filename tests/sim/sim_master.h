@@ -36,6 +36,9 @@ class SimMaster : public MasterEnd {
   // Once, when no stream is open and no job needs this master; perhaps at once.
   void TellWhenIdle(std::function<void()> callback);
 
+  // An operator asks for it.
+  void Drain(const DrainRequested& request);
+
   bool is_alive() const { return registry_ != nullptr; }
   bool is_frozen() const { return is_frozen_; }
   // The job's newest machine, or nullptr.
@@ -49,7 +52,7 @@ class SimMaster : public MasterEnd {
   struct Opened {
     StreamId stream = 0;
   };
-  using Incoming = std::variant<Opened, MessageArrived, StreamBroken, absl::Status>;
+  using Incoming = std::variant<Opened, MessageArrived, StreamBroken, DrainRequested, absl::Status>;
 
   void Deliver(Incoming incoming);
   void DrainOne();
@@ -57,6 +60,7 @@ class SimMaster : public MasterEnd {
   void Handle(const Opened& event);
   void Handle(const MessageArrived& event);
   void Handle(const StreamBroken& event);
+  void Handle(const DrainRequested& event) { Step(event); }
   void Handle(const absl::Status& written);  // the store's answer
   void Step(const RoundEvent& event);
   void CheckVerdict(uint64_t instance, const Verdict& verdict);
@@ -76,6 +80,7 @@ class SimMaster : public MasterEnd {
   bool is_frozen_ = false;
   std::deque<Incoming> inbox_;  // while frozen, and until it has caught up
   Time wake_ = kNever;
+  Time looked_at_{};        // the end of the last pass of the loop
   Time judge_at_ = kNever;  // kNever: no deadline has come
   uint64_t timer_ = 0;
   uint64_t freezes_ = 0;

@@ -73,6 +73,7 @@ std::string Text(const AgentMessage& message) {
           },
           [](const Leaving& m) { return "Leaving" + Gen(m.generation) + " " + m.detail; },
           [](const LastWill& m) { return "LastWill" + Gen(m.generation) + " of " + m.node_id; },
+          [](const CommitPoint& m) { return "CommitPoint" + Gen(m.generation); },
       },
       message);
 }
@@ -92,6 +93,7 @@ std::string Text(const MasterMessage& message) {
                    Number(m.exit_code) + " " + m.cause;
           },
           [](const Rejected& m) { return "Rejected " + Number(m.exit_code) + ": " + m.reason; },
+          [](const Drained& m) { return "Drained: " + m.reason; },
       },
       message);
 }
@@ -148,20 +150,21 @@ std::string Text(const SupervisorEffect& effect) {
 }
 
 std::string Text(const RoundEvent& event) {
-  return std::visit(Overload{
-                        [](const MessageArrived& e) {
-                          return "s" + Number(static_cast<int64_t>(e.stream)) + " <- " +
-                                 Text(e.message);
-                        },
-                        [](const StreamBroken& e) {
-                          return "s" + Number(static_cast<int64_t>(e.stream)) +
-                                 (e.half_closed ? " half-closed" : " broken");
-                        },
-                        [](const DeadlinePassed&) { return std::string("DeadlinePassed"); },
-                        [](const WokeUp& e) { return "WokeUp " + Text(e.missed); },
-                        [](const StopRequested& e) { return "StopRequested " + e.who; },
-                    },
-                    event);
+  return std::visit(
+      Overload{
+          [](const MessageArrived& e) {
+            return "s" + Number(static_cast<int64_t>(e.stream)) + " <- " + Text(e.message);
+          },
+          [](const StreamBroken& e) {
+            return "s" + Number(static_cast<int64_t>(e.stream)) +
+                   (e.half_closed ? " half-closed" : " broken");
+          },
+          [](const DeadlinePassed&) { return std::string("DeadlinePassed"); },
+          [](const WokeUp& e) { return "WokeUp " + Text(e.missed); },
+          [](const StopRequested& e) { return "StopRequested " + e.who; },
+          [](const DrainRequested& e) { return "DrainRequested " + e.node_id + " by " + e.who; },
+      },
+      event);
 }
 
 std::string Text(const RoundEffect& effect) {

@@ -38,12 +38,10 @@ void SimWarden::Answer(SupervisorEvent event) {
   });
 }
 
-void SimWarden::Say(int local_rank, Duration delay, std::string key, std::string value) {
-  world_.queue.After(
-      delay, [this, id = last_id_, local_rank, key = std::move(key), value = std::move(value)] {
-        if (processes_.count(id) != 0 && !agent_is_gone_)
-          answer_(WorkerSaid{local_rank, key, value});
-      });
+void SimWarden::Say(int local_rank, int id, Duration delay, std::string key, std::string value) {
+  world_.queue.After(delay, [this, id, local_rank, key = std::move(key), value = std::move(value)] {
+    if (processes_.count(id) != 0 && !agent_is_gone_) answer_(WorkerSaid{local_rank, key, value});
+  });
 }
 
 void SimWarden::Spawn(const Assignment& assignment, int local_rank) {
@@ -74,6 +72,10 @@ void SimWarden::Fork(const Assignment& assignment, int local_rank) {
     if (!world_.random.Chance(scenario_.habits.minds_peers)) return;
     EndLater(id, world_.random.Between(1ms, 3s), ExitStatus::Exited(1));
   };
+  handle.commit = [this, id] {
+    const auto found = processes_.find(id);
+    if (found != processes_.end()) Say(found->second.local_rank, id, 0s, "CHECKPOINT", "saved");
+  };
   handle.fail = [this, id] {
     const bool dumps = world_.random.Chance(0.5);
     ++world_.worker_failures;
@@ -88,7 +90,7 @@ void SimWarden::DrawLife(int id) {
   SimRandom& random = world_.random;
   const int local_rank = processes_[id].local_rank;
   if (random.Chance(scenario_.habits.says_ready)) {
-    Say(local_rank, random.Between(1ms, 3s), "READY", "1");
+    Say(local_rank, id, random.Between(1ms, 3s), "READY", "1");
   }
   if (world_.queue.now() < world_.faults_end && random.Chance(scenario_.habits.fails_early)) {
     const Duration life = random.Between(1ms, random.Chance(0.5) ? 500ms : 20s);
@@ -159,6 +161,13 @@ void SimWarden::Terminate(int signal, bool whole_tree) {
                               : world_.random.Chance(0.5) ? ExitStatus::Exited(1)
                                                           : ExitStatus();
     EndLater(id, world_.random.Between(100us, 400ms), status);
+  }
+}
+
+void SimWarden::TellWorkers(const std::string& text) {
+  if (text != "DRAIN=1") return;
+  for (const auto& [id, process] : processes_) {
+    if (process.is_worker) return work_.Drain(process.assignment);
   }
 }
 

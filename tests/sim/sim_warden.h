@@ -23,6 +23,7 @@ class SimWarden {
 
   void Spawn(const Assignment& assignment, int local_rank);
   void Signal(int signal, bool whole_tree);
+  void TellWorkers(const std::string& text);
   void AgentIsGone();
   void Die();  // killed; the kernel takes the workers along
 
@@ -44,7 +45,7 @@ class SimWarden {
   }
   void Serve(Duration delay, std::function<void()> request);
   void Answer(SupervisorEvent event);
-  void Say(int local_rank, Duration delay, std::string key, std::string value);
+  void Say(int local_rank, int id, Duration delay, std::string key, std::string value);
   void Fork(const Assignment& assignment, int local_rank);
   void DrawLife(int id);
   void EndLater(int id, Duration delay, ExitStatus status);

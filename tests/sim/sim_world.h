@@ -31,6 +31,7 @@ struct SimWorld {
   int worker_failures = 0;  // workers that failed by themselves, not for want of their peers
   int fatal_failures = 0;   // of these: programs that cannot be executed
   int master_crashes = 0;   // after which it had forgotten everything
+  int drains = 0;
 };
 
 }  // namespace muster::sim

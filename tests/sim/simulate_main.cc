@@ -6,11 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
-#include "tests/sim/cluster.h"
-#include "tests/sim/sim_text.h"
+#include "tests/sim/shrink.h"
 
 namespace muster::sim {
 namespace {
@@ -19,6 +20,7 @@ struct Options {
   uint64_t seed = 1;
   uint64_t seeds = 1;
   bool traces = false;
+  std::optional<std::set<int>> only;  // the faults that strike, by number
 };
 
 bool ParseNumber(const char* argument, const char* name, uint64_t* number) {
@@ -29,14 +31,30 @@ bool ParseNumber(const char* argument, const char* name, uint64_t* number) {
   return end != argument + length && *end == '\0';
 }
 
+// "3,17,20"; 0 stands for none.
+bool ParseOnly(const char* argument, std::optional<std::set<int>>* only) {
+  constexpr char kName[] = "--only=";
+  if (strncmp(argument, kName, strlen(kName)) != 0) return false;
+  const char* at = argument + strlen(kName);
+  only->emplace();
+  for (;;) {
+    char* end = nullptr;
+    (*only)->insert(static_cast<int>(strtol(at, &end, 10)));
+    if (end == at || (*end != ',' && *end != '\0')) return false;
+    if (*end == '\0') return true;
+    at = end + 1;
+  }
+}
+
 bool Parse(int argc, char** argv, Options* options) {
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "--trace") == 0) {
       options->traces = true;
     } else if (!ParseNumber(argv[i], "--seed=", &options->seed) &&
-               !ParseNumber(argv[i], "--seeds=", &options->seeds)) {
+               !ParseNumber(argv[i], "--seeds=", &options->seeds) &&
+               !ParseOnly(argv[i], &options->only)) {
       fprintf(stderr,
-              "simulate: cannot use '%s'; usage: simulate [--seed=N] [--seeds=K] "
+              "simulate: cannot use '%s'; usage: simulate [--seed=N] [--seeds=K] [--only=FAULTS] "
               "[--trace]\n",
               argv[i]);
       return false;
@@ -82,7 +100,7 @@ int Run(const Options& options) {
   Summary summary;
   for (uint64_t i = 0; i < options.seeds; ++i) {
     const uint64_t seed = options.seed + i;
-    const Result result = Simulate(seed, options.traces);
+    const Result result = Simulate(seed, options.traces, options.only ? &*options.only : nullptr);
     if (options.traces) {
       printf("%s\n", result.scenario.c_str());
       for (const std::string& line : result.trace) printf("%s\n", line.c_str());

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/sim/cluster.h"
+#include "tests/sim/shrink.h"
 
 // A failed seed prints what was broken, how it came to that, and the command that replays it.
 
