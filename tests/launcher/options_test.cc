@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -300,6 +301,36 @@ TEST(Options, UnknownPetVariablesAreReported) {
               ElementsAre("PET_NPROC belongs to no option and is ignored: did you mean "
                           "PET_NPROC_PER_NODE?"));
   EXPECT_THAT(UnknownPetVariables({}), IsEmpty());
+}
+
+const CommandSpec& Command(absl::string_view name) {
+  for (const CommandSpec& command : ControlSpecs()) {
+    if (name == command.name) return command;
+  }
+  std::abort();
+}
+
+TEST(ControlOptions, MayStandOnBothSidesOfTheJob) {
+  const Options options =
+      ParseOptions({"-w", "digits", "-o", "json", "--rdzv_endpoint=node1"}, {}, Command("status"))
+          .value();
+  EXPECT_EQ(options.program, "digits");
+  EXPECT_TRUE(options.arguments.empty());
+  EXPECT_TRUE(options.on("watch"));
+  EXPECT_EQ(options.text("output"), "json");
+  EXPECT_EQ(options.text("rdzv-endpoint"), "node1");
+}
+
+TEST(ControlOptions, TheEndpointMayComeFromTheVariableOfTheAgents) {
+  const EnvMap env = {{"PET_RDZV_ENDPOINT", "node1:1"}, {"PET_NNODES", "nonsense"}};
+  EXPECT_EQ(ParseOptions({"digits"}, env, Command("stop"))->text("rdzv-endpoint"), "node1:1");
+}
+
+TEST(ControlOptions, OnesOfAnotherCommandAreUnknown) {
+  EXPECT_EQ(ParseOptions({"--nnodes", "2"}, {}, Command("status")).status().message(),
+            "unknown option '--nnodes': 'muster status --help' lists the options");
+  EXPECT_EQ(ParseOptions({"--watch", "digits"}, {}, Command("stop")).status().message(),
+            "unknown option '--watch': 'muster stop --help' lists the options");
 }
 
 }  // namespace
