@@ -8,9 +8,11 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/endpoint_list.h"
 #include "base/host_port.h"
 #include "base/log.h"
 #include "launcher/exit_codes.h"
@@ -96,15 +98,32 @@ int Stop(const Options& options, ControlClient& client) {
   return PrintOut(absl::StrCat("job ", options.program, " is stopped\n"));
 }
 
+// The first of the endpoints that serves. One that stands by refuses whatever it is asked.
+absl::StatusOr<std::unique_ptr<ControlClient>> FindMaster(const std::vector<HostPort>& endpoints,
+                                                          Duration timeout) {
+  absl::Status last;
+  for (const HostPort& endpoint : endpoints) {
+    absl::StatusOr<std::unique_ptr<ControlClient>> client =
+        ControlClient::Connect(endpoint, timeout);
+    last = client.status();
+    if (client.ok() && endpoints.size() > 1) {
+      v1::StatusRequest request;
+      request.set_summary(true);
+      last = (*client)->GetStatus(request).status();
+    }
+    if (client.ok() && !absl::IsUnavailable(last) && !absl::IsDeadlineExceeded(last)) return client;
+  }
+  return last;
+}
+
 }  // namespace
 
 int ControlCommand(const CommandSpec& command, const Options& options) {
-  const absl::StatusOr<HostPort> endpoint =
-      ParseHostPort(options.text("rdzv-endpoint"), kPortDefault);
-  if (!endpoint.ok()) return Fail(endpoint.status());
+  const absl::StatusOr<std::vector<HostPort>> endpoints =
+      ParseEndpoints(options.text("rdzv-endpoint"), kPortDefault);
+  if (!endpoints.ok()) return Fail(endpoints.status());
   const Duration timeout = ParsePositiveSpan(options.text("timeout")).value();
-  absl::StatusOr<std::unique_ptr<ControlClient>> client =
-      ControlClient::Connect(*endpoint, timeout);
+  absl::StatusOr<std::unique_ptr<ControlClient>> client = FindMaster(*endpoints, timeout);
   if (!client.ok()) return Fail(client.status());
   const bool is_status = std::strcmp(command.name, "status") == 0;
   return is_status ? Status(options, **client) : Stop(options, **client);

@@ -22,9 +22,11 @@ absl::Status CheckedOutput(absl::string_view text) {
 
 constexpr OptionSpec kEndpoint{
     .name = "rdzv-endpoint",
-    .metavar = "HOST[:PORT]",
+    .metavar = "HOST[:PORT],...",
     .default_note = "localhost; port 29400",
-    .help = "Where the master listens, as the job's agents are told.",
+    .help =
+        "Where the master listens, as the job's agents are told. Of several the one that serves "
+        "is asked.",
 };
 constexpr OptionSpec kTimeout{
     .name = "timeout",

@@ -11,6 +11,7 @@
 #include "proto/status.grpc.pb.h"
 #include "rendezvous/dial.h"
 #include "rendezvous/grpc_runtime.h"
+#include "rendezvous/master_dial.h"
 #include "rendezvous/stream_end_text.h"
 
 namespace muster {
@@ -110,7 +111,7 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ControlClient::Connect(const Host
   const absl::StatusOr<std::vector<std::string>> addresses = ResolveHost(endpoint.host);
   if (!addresses.ok()) return failed(addresses.status());
   absl::StatusOr<Connection> connection =
-      muster::Connect(*addresses, endpoint.port, timeout, /*cancel_fd=*/-1);
+      DialMaster(*addresses, endpoint.port, timeout, /*cancel_fd=*/-1);
   if (!connection.ok()) return failed(connection.status());
   return std::make_unique<Client>(endpoint, *std::move(connection), timeout);
 }

@@ -1,6 +1,7 @@
 #include "rendezvous/grpc_runtime.h"
 
 #include <grpc/support/log.h>
+#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -20,6 +21,9 @@ void OnlyAssertions(gpr_log_func_args* line) {
   if (std::string_view(line->message).rfind("assertion failed", 0) != 0) return;
   std::fprintf(stderr, "gRPC: %s:%d: %s\n", line->file, line->line, line->message);
 }
+
+// As in proto/status.proto.
+constexpr char kControlName[] = "muster.v1.Control";
 
 // A server without a port; it only holds a reference to the callback threads.
 grpc::Server* StartPin() {
@@ -42,6 +46,15 @@ void PrepareOnce() {
 void PrepareGrpc() {
   static std::once_flag once;
   std::call_once(once, &PrepareOnce);
+}
+
+void OfferHealth() { grpc::EnableDefaultHealthCheckService(true); }
+
+void TellHealth(grpc::Server* server, bool is_serving) {
+  grpc::HealthCheckServiceInterface* health = server->GetHealthCheckService();
+  for (const char* service : {"", v1::Rendezvous::service_full_name(), kControlName}) {
+    health->SetServingStatus(service, is_serving);
+  }
 }
 
 }  // namespace muster

@@ -1,7 +1,6 @@
 #include "rendezvous/master_server.h"
 
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -27,10 +26,6 @@ constexpr int kKeepAliveTimeMs = 30'000;
 constexpr int kKeepAliveTimeoutMs = 300'000;
 // Clients ping every 10 s (attend_call.cc); the slack keeps a delayed ping from looking like abuse.
 constexpr int kClientPingIntervalMinMs = 5'000;
-
-// What the health service is asked for, besides the whole server ("").
-constexpr const char* kRendezvousName = v1::Rendezvous::service_full_name();
-constexpr const char* kControlName = v1::Control::service_full_name();
 
 absl::Status BindError(const HostPort& address, int error) {
   const std::string where = "cannot listen on " + ToString(address) + ": ";
@@ -82,7 +77,7 @@ std::unique_ptr<grpc::Server> Listen(const HostPort& address, RendezvousService*
   builder.AddListeningPort(ToString(address), grpc::InsecureServerCredentials(), port);
   builder.RegisterService(rendezvous);
   builder.RegisterService(control);
-  grpc::EnableDefaultHealthCheckService(true);
+  OfferHealth();
   return builder.BuildAndStart();
 }
 
@@ -149,10 +144,7 @@ void MasterServer::Ask(StatusQuery query, StatusCallback callback) {
 
 void MasterServer::SetServing(bool is_serving) {
   parts_->is_serving = is_serving;
-  grpc::HealthCheckServiceInterface* health = parts_->server->GetHealthCheckService();
-  for (const char* service : {"", kRendezvousName, kControlName}) {
-    health->SetServingStatus(service, is_serving);
-  }
+  TellHealth(parts_->server.get(), is_serving);
 }
 
 }  // namespace muster

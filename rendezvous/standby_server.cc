@@ -51,11 +51,13 @@ absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(ToString(address), credentials, &standby->port_);
   builder.RegisterCallbackGenericService(standby->service_.get());
+  OfferHealth();
   standby->server_ = builder.BuildAndStart();
   if (standby->server_ == nullptr || standby->port_ == 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", ToString(address), " while another master leads"));
   }
+  TellHealth(standby->server_.get(), false);
   return standby;
 }
 

@@ -4,7 +4,9 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -35,8 +37,8 @@ class Status(Case):
         return self.start("run", "--nnodes", 2, "--nproc-per-node", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint",
                           self.endpoint, "--rdzv-id", "digits", "--node-id", name, "--max-restarts", 3, *options, *WORKER)
 
-    def ask(self, *args):
-        done = subprocess.run([str(harness.MUSTER), *map(str, args), "--rdzv-endpoint", self.endpoint], text=True,
+    def ask(self, *args, endpoint=None):
+        done = subprocess.run([str(harness.MUSTER), *map(str, args), "--rdzv-endpoint", endpoint or self.endpoint], text=True,
                               capture_output=True, timeout=harness.PATIENCE, check=False)
         return done.returncode, done.stdout, done.stderr
 
@@ -97,7 +99,8 @@ class EmbeddedMaster(Status):
     def test_a_waiting_job_says_why_and_how_long_at_most(self):
         node = self.node("a", "--log-level", "info")
         node.wait_line(r"1 of 2")
-        code, out, _ = self.ask("status")
+        # Of several endpoints the one is asked where a master serves.
+        code, out, _ = self.ask("status", endpoint=f"127.0.0.1:{harness.free_port()},{self.endpoint}")
         self.assertEqual(code, 0)
         head, columns, row = out.splitlines()
         self.assertRegex(head, r"^digits: forming: waiting for nodes: 1 of 2 are here; at most 9m\d\ds more$")
@@ -105,6 +108,22 @@ class EmbeddedMaster(Status):
         self.assertRegex(row, r"^a +waiting +- +\d+m?s +waiting for nodes: 1 of 2 are here; at most 9m\d\ds more$")
         node.signal(signal.SIGTERM)
         self.assertEqual(node.wait(), 143)
+
+    def test_what_listens_there_may_be_something_else(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.endpoint = f"127.0.0.1:{server.getsockname()[1]}"
+
+            def answer():
+                connection, _ = server.accept()
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                connection.close()
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            code, _, err = self.ask("status")
+            thread.join()
+        self.assertEqual(code, 78, err)
+        self.assertIn(self.endpoint, err)
 
 
 class StandingMaster(Status):

@@ -13,6 +13,7 @@
 #include "rendezvous/cluster.h"
 #include "rendezvous/control_client.h"
 #include "rendezvous/master_server.h"
+#include "rendezvous/standby_server.h"
 #include "tests/rendezvous/test_agent.h"
 
 namespace muster {
@@ -172,6 +173,19 @@ TEST_F(ControlServiceTest, TheHealthServiceTellsAStandbyFromAMaster) {
   EXPECT_EQ(HealthOf(endpoint_, "muster.v1.Rendezvous"), not_serving);
   server_->SetServing(true);
   EXPECT_EQ(HealthOf(endpoint_, ""), serving);
+}
+
+TEST_F(ControlServiceTest, AStandbyIsReachableAndDoesNotServe) {
+  const auto standby =
+      StandbyServer::Start({"127.0.0.1", 0}, grpc::InsecureServerCredentials()).value();
+  standby->SetLeader("node1:29400");
+  const HostPort where{"127.0.0.1", standby->port()};
+  for (const char* service : {"", "muster.v1.Rendezvous", "muster.v1.Control"}) {
+    EXPECT_EQ(HealthOf(where, service), "\x08\x02") << service;
+  }
+  const absl::Status status = ControlClient::Connect(where, 20s).value()->GetStatus({}).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(status.message().find("the master is at node1:29400"), std::string::npos) << status;
 }
 
 TEST_F(ControlServiceTest, WhoIsNoMasterIsToldApartFromNobody) {
