@@ -70,8 +70,11 @@ absl::StatusOr<Connection> EndpointFinder::HostOrConnect(const HostPort& endpoin
       port = hosted_.server->port();
     }
   }
+  // A master that is not heard any more may hear, and must not take this node for lost.
   absl::StatusOr<Connection> connection =
-      DialMaster(addresses, port, options_.connect_timeout, cancel_fd);
+      was_greeted_ ? Connect(addresses, port, options_.connect_timeout, cancel_fd)
+                   : DialMaster(addresses, port, options_.connect_timeout, cancel_fd);
+  was_greeted_ = was_greeted_ || connection.ok();
   if (absl::IsUnavailable(connection.status()) && !forbidden.ok()) return forbidden;
   return connection;
 }

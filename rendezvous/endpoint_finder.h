@@ -32,7 +32,8 @@ class EndpointFinder final : public MasterFinder {
 
   Clock* const clock_;
   const ClusterOptions options_;
-  size_t next_ = 0;  // the endpoint that is tried first
+  size_t next_ = 0;           // the endpoint that is tried first
+  bool was_greeted_ = false;  // at the only endpoint there is a master, or was
 
   Mutex mutex_;
   HostedMaster hosted_ ABSL_GUARDED_BY(mutex_);  // set once

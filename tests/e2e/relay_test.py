@@ -61,7 +61,7 @@ class Connections(StepCase):
 
 class Slow(Connections):
     def test_a_delay_longer_than_the_heartbeats_interval_does_no_harm(self):
-        self.begin(delay=0.7)
+        self.begin(delay=0.55)
         fault = time.monotonic()
         self.steps.hold(LEASE * 1.5)
         self.end_without_a_pause(fault)
