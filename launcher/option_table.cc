@@ -141,6 +141,11 @@ constexpr OptionSpec kOptions[] = {
      .help = "When a node that comes later is taken in: at once, at the next commit point, or when "
              "a generation ends anyway.",
      .check = Checked<ParseJoinPolicy>},
+    {.name = "node-unit", .group = kNodes, .metavar = "N", .default_text = "1",
+     .in_torchrun = false,
+     .help = "The job runs with a multiple of so many nodes; those left over wait. MIN and MAX are "
+             "multiples of it.",
+     .check = CheckedWhole<1, kCountMax>},
     {.name = "fencing", .group = kNodes, .metavar = "token|strict", .default_text = "token",
      .in_torchrun = false,
      .help = "Whether the job goes on at once when a node is lost (token), or only when the "
@@ -175,6 +180,15 @@ constexpr OptionSpec kOptions[] = {
      .help = "Exit codes of a worker that end the job at once, as in 3,64-78; 128 + n for signal "
              "n.",
      .check = Checked<ParseExitCodes>},
+    {.name = "max-node-failures", .group = kFailures, .metavar = "N", .default_text = "0",
+     .default_note = "0: no limit", .in_torchrun = false,
+     .help = "A node that fails so often within --node-failure-window is not taken into the job "
+             "while there are others.",
+     .check = CheckedWhole<0, kCountMax>},
+    {.name = "node-failure-window", .group = kFailures, .metavar = "TIME", .default_text = "1h",
+     .in_torchrun = false,
+     .help = "How long the failure of a node is remembered for --max-node-failures.",
+     .check = Checked<ParsePositiveSpan>},
     {.name = "stall-timeout", .group = kFailures, .metavar = "TIME", .default_text = "0",
      .default_note = "0: no limit", .in_torchrun = false,
      .help = "A worker that has reported STEP and then reports nothing for so long is killed and "

@@ -290,6 +290,9 @@ class RendezvousPlanner {
     settings.stall_timeout = ParseSpan(options_.text("stall-timeout")).value();
     settings.fencing = ParseFencing(options_.text("fencing")).value();
     settings.join_policy = ParseJoinPolicy(options_.text("join-policy")).value();
+    settings.node_unit = Number("node-unit");
+    settings.max_node_failures = Number("max-node-failures");
+    settings.node_failure_window = ParseSpan(options_.text("node-failure-window")).value();
     settings.exit_barrier_timeout = ParseSpan(options_.text("exit-barrier-timeout")).value();
     const std::string& loss = options_.text("master-loss-timeout");
     if (!loss.empty()) settings.master_loss_timeout = ParseSpan(loss).value();
@@ -355,6 +358,10 @@ class RendezvousPlanner {
     Line("lease", DurationText(settings.lease()), conf);
     Line("fencing", options_.text("fencing"), From("fencing"));
     Line("join policy", options_.text("join-policy"), From("join-policy"));
+    Line("node unit", absl::StrCat(settings.node_unit), From("node-unit"));
+    Line("node failures", absl::StrCat(settings.max_node_failures), From("max-node-failures"));
+    Line("node failure window", DurationText(settings.node_failure_window),
+         From("node-failure-window"));
     Line("master loss timeout", DurationText(settings.master_loss_timeout),
          From("master-loss-timeout"));
     Line("exit barrier timeout", DurationText(settings.exit_barrier_timeout),

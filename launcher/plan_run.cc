@@ -101,7 +101,24 @@ absl::Status PlanSignals(const Options& options, Plan* plan) {
   return absl::OkStatus();
 }
 
-void PlanGrace(const Options& options, const EnvMap& env, Plan* plan) {
+// With strict fencing nobody's workers may outlive the fence, which is a tenth longer than the
+// time-out: half of that is for clocks, the other half for workers whose muster was killed.
+absl::Status FitIntoFence(const Options& options, AgentOptions* agent) {
+  const JobSettings& settings = agent->settings;
+  const Duration most = settings.master_loss_timeout / 20;
+  const bool is_fenced = !agent->single_node() && settings.fencing == Fencing::kStrict;
+  if (!is_fenced || agent->orphan_grace <= most) return absl::OkStatus();
+  if (options.given("orphan-grace")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.at("orphan-grace").from, " is ", DurationText(agent->orphan_grace),
+                     ": with strict fencing give at most a twentieth of --master-loss-timeout, ",
+                     DurationText(most)));
+  }
+  agent->orphan_grace = most;
+  return absl::OkStatus();
+}
+
+absl::Status PlanGrace(const Options& options, const EnvMap& env, Plan* plan) {
   AgentOptions& agent = plan->agent;
   const Setting& grace = options.at("shutdown-timeout");
   std::string from = grace.from;
@@ -114,6 +131,7 @@ void PlanGrace(const Options& options, const EnvMap& env, Plan* plan) {
   }
   plan->lines.push_back({"shutdown timeout", DurationText(agent.stop_grace), from});
   agent.orphan_grace = ParseSpan(options.text("orphan-grace")).value();
+  return FitIntoFence(options, &agent);
 }
 
 void PlanReport(const Options& options, const EnvMap& env, Plan* plan) {
@@ -152,8 +170,8 @@ absl::Status PlanRun(const Options& options, const EnvMap& env, Plan* plan) {
   PlanOutput(options, plan);
   absl::Status status = PlanStdin(options, plan);
   if (status.ok()) status = PlanSignals(options, plan);
+  if (status.ok()) status = PlanGrace(options, env, plan);
   if (!status.ok()) return status;
-  PlanGrace(options, env, plan);
   PlanReport(options, env, plan);
   RemarkOnIgnored(options, plan);
   for (const auto& [name, option] : kShown) {

@@ -70,19 +70,26 @@ void AppendSortKey(std::string_view text, std::string* key) {
 void SortByTurn(const std::vector<RankRequest>& requests, std::vector<size_t>* others) {
   struct Turn {
     int last_rank;  // newcomers come last
-    std::string key;
+    size_t from;    // of its key, in `keys`
+    size_t size;
     size_t index;
   };
+  std::string keys;
   std::vector<Turn> turns;
   turns.reserve(others->size());
   for (const size_t index : *others) {
     const RankRequest& request = requests[index];
-    turns.push_back({request.last_rank < 0 ? INT_MAX : request.last_rank, "", index});
-    AppendSortKey(request.topology_key, &turns.back().key);
-    AppendSortKey(request.node_id, &turns.back().key);
+    const size_t from = keys.size();
+    AppendSortKey(request.topology_key, &keys);
+    AppendSortKey(request.node_id, &keys);
+    const int last_rank = request.last_rank < 0 ? INT_MAX : request.last_rank;
+    turns.push_back({last_rank, from, keys.size() - from, index});
   }
-  std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) {
-    return a.last_rank != b.last_rank ? a.last_rank < b.last_rank : a.key < b.key;
+  const auto key = [&keys](const Turn& turn) {
+    return std::string_view(keys).substr(turn.from, turn.size);
+  };
+  std::sort(turns.begin(), turns.end(), [&key](const Turn& a, const Turn& b) {
+    return a.last_rank != b.last_rank ? a.last_rank < b.last_rank : key(a) < key(b);
   });
   for (size_t i = 0; i < turns.size(); ++i) (*others)[i] = turns[i].index;
 }

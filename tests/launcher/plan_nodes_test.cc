@@ -12,6 +12,7 @@ namespace muster {
 namespace {
 
 using std::chrono::hours;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
@@ -206,6 +207,24 @@ TEST_F(PlanNodesTest, TheMasterLossTimeoutDependsOnTheFencing) {
   EXPECT_EQ(
       Make({"--fencing=strict", "--master-loss-timeout=5m"}).agent.settings.master_loss_timeout,
       seconds(300));
+}
+
+TEST_F(PlanNodesTest, WithStrictFencingWorkersWhoseMusterWasKilledFitIntoTheFence) {
+  std::vector<std::string> words = {"--nnodes=2", "--rdzv-endpoint=m", "--rdzv-id=x",
+                                    "--fencing=strict", "--master-loss-timeout=4s"};
+  EXPECT_EQ(Make(words).agent.orphan_grace, milliseconds(200));
+  words.emplace_back("--orphan-grace=0.3s");
+  EXPECT_THAT(UsageError(words), HasSubstr("a twentieth of --master-loss-timeout, 200ms"));
+}
+
+TEST_F(PlanNodesTest, UnitsAndFailuresOfNodesAreSettingsOfTheJob) {
+  const Plan plan = Make({"--nnodes=2:4", "--rdzv-endpoint=m", "--rdzv-id=x", "--node-unit=2",
+                          "--max-node-failures=3", "--node-failure-window=30m"});
+  EXPECT_EQ(plan.agent.settings.node_unit, 2);
+  EXPECT_EQ(plan.agent.settings.max_node_failures, 3);
+  EXPECT_EQ(plan.agent.settings.node_failure_window, seconds(1800));
+  EXPECT_THAT(UsageError({"--nnodes=3", "--rdzv-endpoint=m", "--rdzv-id=x", "--node-unit=2"}),
+              HasSubstr("give multiples of it"));
 }
 
 TEST_F(PlanNodesTest, TimeoutIsTheWaitOfAStaticJob) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
 #include <string>
 
 #include "tests/sim/shrink.h"
@@ -44,6 +45,15 @@ TEST(Simulation, ATraceChangesNothing) {
   }
 }
 
+TEST(Simulation, FaultsThatAreLeftOutDoNotChangeTheOthers) {
+  for (const uint64_t seed : {5, 12, 77, 310}) {
+    const Result whole = Simulate(seed, true);
+    EXPECT_EQ(Simulate(seed, true, &whole.struck).trace, whole.trace) << "seed " << seed;
+    const std::set<int> none = {0};
+    EXPECT_EQ(Simulate(seed, false, &none).struck, std::set<int>()) << "seed " << seed;
+  }
+}
+
 // Seeds that found something, named after what they found. A change of the scenarios or of what the
 // machines send gives a seed another story, so each finding also has a test or a transcript of its
 // own; the seeds cost nothing and stay.
@@ -53,6 +63,8 @@ TEST(Simulation, Seed10013_TheEchoOfALostWardenWasCharged) { ExpectKept(10013); 
 TEST(Simulation, Seed807_AnAbandonedJobClosedBesideItsWorkers) { ExpectKept(807); }
 TEST(Simulation, Seed19094_AnAbandonedJobBrokeStrictFencing) { ExpectKept(19094); }
 TEST(Simulation, Seed61447_TheMemberThatARecoveringMasterMissedWasForgotten) { ExpectKept(61447); }
+TEST(Simulation, Seed761_ADrainThatWasForgottenWasTakenForTheEndOfTheWork) { ExpectKept(761); }
+TEST(Simulation, Seed871_ALossUnderAMasterThatHadJustWokenWasCharged) { ExpectKept(871); }
 TEST(Simulation, Seed125_AMasterThatWokeAtADeadlineDidNotListenFirst) { ExpectKept(125); }
 
 }  // namespace
