@@ -75,13 +75,14 @@ void Membership::ThrowTyped(const char* what, const std::exception& error) {
   }
   std::vector<int> missing;
   for (const int rank : silent) missing.push_back(world_ranks[static_cast<size_t>(rank)]);
-  const std::string who = missing.empty() ? "a peer" : RanksText(missing);
   if (kind == FailureKind::kTimeout) {
+    const std::string who = missing.empty() ? "a peer" : RanksText(missing);
     throw Timeout(tried + "waited " + SpanText(options.op_timeout()) + " for " + who +
                       ": is it in the same collective, and does it run?",
                   options.op_timeout(), missing);
   }
-  throw PeerLost(tried + who + " is gone (" + FirstLine(message) + ")", missing);
+  const std::string who = missing.empty() ? "" : ": " + RanksText(missing);
+  throw PeerLost(tried + "a peer is gone" + who + " (" + FirstLine(message) + ")", missing);
 }
 
 // The group is closed before the others are waited for: that is how they notice.

@@ -1,6 +1,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/Generator.h>
 #include <muster/world.h>
+#include <signal.h>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -178,6 +179,15 @@ void MakeGroup(Membership& self, const Deadline& deadline) {
   self.group = std::move(group);
 }
 
+// Gloo writes into connections whose other end may have gone. That is to be an error and not the
+// end of this process.
+void IgnoreBrokenPipes() {
+  struct sigaction now {};
+  if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
+    signal(SIGPIPE, SIG_IGN);
+  }
+}
+
 }  // namespace
 
 World::World(std::shared_ptr<Membership> membership) : membership_(std::move(membership)) {}
@@ -237,6 +247,7 @@ World World::subgroup(const std::vector<int>& ranks) const {
 }
 
 World init(const Identity& identity, const InitOptions& options) {
+  IgnoreBrokenPipes();
   const Deadline deadline(options.init_timeout());
   auto self = std::make_shared<Membership>();
   self->identity = identity;

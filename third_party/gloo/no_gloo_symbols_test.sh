@@ -9,7 +9,9 @@ grep -q 'U c10d::ProcessGroupGloo::ProcessGroupGloo(' <<<"$symbols" || {
 }
 forbidden='(vtable|typeinfo|typeinfo name) for gloo::|GlooStore|gloo::(Context|rendezvous::|transport::UnboundBuffer)'
 forbidden+='|^[0-9a-f ]+ [A-Za-z] gloo::'
-if grep -E "$forbidden" <<<"$symbols"; then
+# Two functions of LibTorch's Gloo are called: exported, not virtual, and told nothing but where the object is.
+called='^ +U gloo::Context::(setTimeout\(std::chrono::duration<.*>\)|closeConnections\(\))$'
+if grep -vE "$called" <<<"$symbols" | grep -E "$forbidden"; then
   echo "the lines above come from third_party/gloo, which must only declare" >&2
   exit 1
 fi
