@@ -22,6 +22,10 @@ std::string Number(double value) {
   return text;
 }
 
+std::string LostText(int64_t lost) {
+  return lost == 0 ? "" : "; " + std::to_string(lost) + " values are not finite";
+}
+
 }  // namespace
 
 Verdict Judge(const Answers& answers, bool colour) {
@@ -46,18 +50,18 @@ Verdict Judge(const Answers& answers, bool colour) {
   if (missed > 0) shares += ", missed " + std::to_string(missed);
 
   const bool split_ok = overlap == 0 && missed == 0;
-  const bool parameters_ok = answers.parameter_difference == 0;
-  const bool gradients_ok = answers.gradient_difference <= kRounding;
+  const bool parameters_ok = answers.parameter_difference == 0 && answers.lost_parameters == 0;
+  const bool gradients_ok = answers.gradient_difference <= kRounding && answers.lost_gradients == 0;
   Verdict verdict;
   verdict.ok = split_ok && parameters_ok && gradients_ok;
   verdict.text = Line("data split", shares, split_ok, colour) +
                  Line("parameters",
-                      "max difference over " + std::to_string(ranks) +
-                          " ranks: " + Number(answers.parameter_difference),
+                      "max difference over " + std::to_string(ranks) + " ranks: " +
+                          Number(answers.parameter_difference) + LostText(answers.lost_parameters),
                       parameters_ok, colour) +
                  Line("gradients",
                       "max difference from one process on the joined batch: " +
-                          Number(answers.gradient_difference),
+                          Number(answers.gradient_difference) + LostText(answers.lost_gradients),
                       gradients_ok, colour);
   return verdict;
 }

@@ -2,6 +2,7 @@
 #define MUSTER_EXAMPLES_MNIST_ANSWERS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ struct Answers {
   size_t samples = 0;  // in the data set
   double parameter_difference = 0;
   double gradient_difference = 0;
+  // NaN or infinite, on all ranks together: no difference between such says anything.
+  int64_t lost_parameters = 0;
+  int64_t lost_gradients = 0;
 };
 
 struct Verdict {

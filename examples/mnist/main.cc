@@ -27,6 +27,7 @@ int Fail(const muster::Identity& self, int code, const std::string& what) {
 
 int Run(const muster::Identity& self, const Options& options) {
   // Before joining, so that missing data keeps nobody waiting.
+  if (self.rank == 0) mnist::CheckSaveModel(options);
   const mnist::Split training = mnist::ReadSplit(options.data, "train");
   const mnist::Split held_out = mnist::ReadSplit(options.data, "t10k");
   // The same bits in each run: one thread, and no algorithm that depends on timing.

@@ -7,7 +7,9 @@
 #include <torch/serialize.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -29,6 +31,10 @@ struct Indices : torch::data::datasets::Dataset<Indices, size_t> {
 
 at::Tensor Loss(const at::Tensor& output, const at::Tensor& labels) {
   return torch::nn::functional::cross_entropy(output, labels);
+}
+
+int64_t CountLost(const at::Tensor& values) {
+  return values.numel() - at::isfinite(values).sum().item<int64_t>();
 }
 
 std::filesystem::path CheckpointFile(const Options& options) {
@@ -202,7 +208,24 @@ Answers Trainer::Answer() {
   const at::Tensor joined_y = world_.all_gather(y).flatten();
   answers.gradient_difference =
       ddp_.max_gradient_difference(Loss(net_->forward(joined_x), joined_y));
+  int64_t lost_parameters = 0, lost_gradients = 0;
+  for (const at::Tensor& parameter : net_->parameters()) {
+    lost_parameters += CountLost(parameter);
+    lost_gradients += CountLost(parameter.grad());
+  }
+  const at::Tensor lost = at::tensor({lost_parameters, lost_gradients});
+  world_.all_reduce(lost);
+  answers.lost_parameters = lost[0].item<int64_t>();
+  answers.lost_gradients = lost[1].item<int64_t>();
   return answers;
+}
+
+void CheckSaveModel(const Options& options) {
+  if (options.save_model.empty()) return;
+  const std::filesystem::path folder = std::filesystem::absolute(options.save_model).parent_path();
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return;
+  throw muster::CheckpointError("--save-model " + options.save_model.string() + ": the folder " +
+                                folder.string() + " cannot be written: " + std::strerror(errno));
 }
 
 void Trainer::SaveModel() const {

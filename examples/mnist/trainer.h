@@ -26,6 +26,9 @@ struct Samples {
   at::Tensor pictures, labels;
 };
 
+// That SaveModel will find a folder which it can write. Throws muster::CheckpointError.
+void CheckSaveModel(const Options& options);
+
 // One rank's part of the training. All its functions are collective.
 class Trainer {
  public:

@@ -134,7 +134,7 @@ class Mnist(unittest.TestCase):
         _, (_, stderr) = self.finish(workers, [-signal.SIGKILL, 75])
         self.assertEqual(len(stderr.splitlines()), 1, stderr)
         self.assertIn("mnist: rank 1: ", stderr)
-        self.assertIn("a peer is gone", stderr)
+        self.assertIn("rank 0 is gone", stderr)
         self.assertFalse(resumed.exists())
 
         outputs = self.finish(self.start_ranks(2, *again))
@@ -187,8 +187,16 @@ class Mnist(unittest.TestCase):
         (self.folder / "file").write_text("in the way")
         result = self.run_alone("--data", self.data, "--checkpoint-dir", self.folder / "file" / "ckpt")
         self.assert_one_line(result, 74, "mnist.ckpt")
+        # Before the training, whose end nobody would wait for otherwise.
         result = self.run_alone("--data", self.data, "--save-model", self.folder / "none" / "model.pt")
-        self.assert_one_line(result, 74, "cannot write the model to")
+        self.assert_one_line(result, 74, "--save-model", "none cannot be written: No such file or directory")
+        self.assertEqual(result.stdout, "")
+
+    def test_values_that_are_not_finite_are_no_answer(self):
+        result = self.run_alone("--data", self.data, "--lr", "1e30", "--epochs", 1)
+        self.assertEqual(result.returncode, 1, result)
+        self.assertRegex(result.stdout, r"parameters .* values are not finite +NOT OK")
+        self.assertRegex(result.stdout, r"gradients .* values are not finite +NOT OK")
 
 
 class FakeAgent:

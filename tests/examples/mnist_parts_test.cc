@@ -193,7 +193,13 @@ TEST(Answers, AreOkOnlyIfAllThreeAre) {
   gradients.gradient_difference = 1e-3;
   EXPECT_THAT(Judge(overlap, false).text, HasSubstr("overlap 1"));
   EXPECT_THAT(Judge(missed, false).text, HasSubstr("missed 1"));
-  for (const Answers& bad : {overlap, missed, parameters, gradients}) {
+  Answers lost_parameters = good, lost_gradients = good;
+  lost_parameters.lost_parameters = 7;
+  lost_gradients.lost_gradients = 8;
+  EXPECT_THAT(Judge(lost_parameters, false).text, HasSubstr("ranks: 0; 7 values are not finite"));
+  EXPECT_THAT(Judge(lost_gradients, false).text, HasSubstr("; 8 values are not finite"));
+  for (const Answers& bad :
+       {overlap, missed, parameters, gradients, lost_parameters, lost_gradients}) {
     EXPECT_FALSE(Judge(bad, false).ok);
     EXPECT_THAT(Judge(bad, false).text, HasSubstr("NOT OK"));
   }
