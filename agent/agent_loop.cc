@@ -20,6 +20,7 @@
 #include "agent/supervisor_machine.h"
 #include "agent/warden.h"
 #include "agent/warden_host.h"
+#include "base/endpoint_list.h"
 #include "base/env.h"
 #include "base/host_port.h"
 #include "base/log.h"
@@ -67,7 +68,7 @@ SupervisorOptions MachineOptions(const AgentOptions& options) {
   hello.fixed_master_port = options.fixed_master_port;
   hello.topology_key = options.topology_key;
   if (!options.endpoint_host.empty()) {
-    result.endpoint = ToString(HostPort{options.endpoint_host, options.endpoint_port});
+    result.endpoint = ToString(options.endpoints());
     result.endpoint_option = options.endpoint_option;
   }
   result.stop_grace = options.stop_grace;
@@ -209,20 +210,12 @@ class AgentLoop {
   std::vector<std::string> LastWillCommand(const Assignment& assignment) const {
     if (options_.single_node()) return {};
     const Hello& hello = machine_options_.hello;
-    const bool v6 = options_.endpoint_host.find(':') != std::string::npos;
-    return {OwnPath(),
-            "last-will",
-            "--endpoint",
-            absl::StrCat(v6 ? "[" : "", options_.endpoint_host, v6 ? "]" : "", ":",
-                         options_.endpoint_port),
-            "--job",
-            hello.job_id,
-            "--node",
-            hello.node_id,
-            "--incarnation",
-            absl::StrCat(hello.incarnation),
-            "--generation",
-            absl::StrCat(assignment.generation)};
+    return {OwnPath(),       "last-will",
+            "--endpoint",    ToString(options_.endpoints()),
+            "--job",         hello.job_id,
+            "--node",        hello.node_id,
+            "--incarnation", absl::StrCat(hello.incarnation),
+            "--generation",  absl::StrCat(assignment.generation)};
   }
 
   const AgentOptions& options_;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/host_port.h"
 #include "base/time.h"
 #include "rendezvous/etcd_options.h"
 #include "rendezvous/settings.h"
@@ -66,6 +67,7 @@ struct AgentOptions {
   JobSettings settings;
   std::string endpoint_host;  // of the master, or of etcd; empty in single-node jobs
   int endpoint_port = 0;
+  std::vector<HostPort> other_endpoints;  // of standing masters, of which one leads
   std::optional<EtcdOptions> etcd;  // that of the endpoint, through which the master is found
   std::string endpoint_option = "--rdzv-endpoint";  // that it came from, for advice
   int fixed_group_rank = -1;                        // static mode: --node-rank
@@ -98,6 +100,13 @@ struct AgentOptions {
   std::vector<int> signals_to_handle = {SIGTERM, SIGINT, SIGHUP,
                                         SIGQUIT};            // forward, then shut down
   std::vector<int> signals_to_forward = {SIGUSR1, SIGUSR2};  // forward, go on
+
+  // All endpoints, the first one first.
+  std::vector<HostPort> endpoints() const {
+    std::vector<HostPort> all = {{endpoint_host, endpoint_port}};
+    all.insert(all.end(), other_endpoints.begin(), other_endpoints.end());
+    return all;
+  }
 
   bool single_node() const { return settings.nodes_max == 1 && endpoint_host.empty(); }
 };

@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/endpoint_list.h"
 #include "base/host_port.h"
 #include "base/log.h"
 #include "launcher/cluster_door.h"
@@ -75,17 +76,17 @@ class GrpcCluster : public ClusterDoor {
     LastWill will;
     will.job_id = values["--job"];
     will.node_id = values["--node"];
-    absl::StatusOr<HostPort> endpoint = ParseHostPort(values["--endpoint"], 0);
-    if (!endpoint.ok() || endpoint->port == 0 || will.job_id.empty() || will.node_id.empty() ||
-        !absl::SimpleAtoi(values["--incarnation"], &will.incarnation) ||
+    absl::StatusOr<std::vector<HostPort>> endpoints = ParseEndpoints(values["--endpoint"], 0);
+    if (!endpoints.ok() || endpoints->front().port == 0 || will.job_id.empty() ||
+        will.node_id.empty() || !absl::SimpleAtoi(values["--incarnation"], &will.incarnation) ||
         !absl::SimpleAtoi(values["--generation"], &will.generation)) {
       Log(LogLevel::kError,
-          "last-will: needs --endpoint HOST:PORT --job ID --node ID --incarnation N "
+          "last-will: needs --endpoint HOST:PORT,... --job ID --node ID --incarnation N "
           "--generation N: it is for muster's own use");
       return kExitUsage;
     }
     ClusterOptions where;
-    where.endpoints = {*endpoint};
+    where.endpoints = *std::move(endpoints);
     absl::Status sent = muster::SendLastWill(where, will, kLastWillTimeout);
     if (sent.ok()) return 0;
     Log(LogLevel::kDebug, absl::StrCat("last-will: ", sent.message()));

@@ -103,9 +103,11 @@ constexpr OptionSpec kOptions[] = {
              "nodes may come and go (an endpoint without --node-rank means c10d), or through etcd, "
              "which is not available yet.",
      .check = Checked<ParseBackend>},
-    {.name = "rdzv-endpoint", .group = kNodes, .metavar = "HOST[:PORT]",
+    {.name = "rdzv-endpoint", .group = kNodes, .metavar = "HOST[:PORT],...",
      .default_note = "none; port 29400",
-     .help = "Where the master of the job listens. The node that has this address hosts it."},
+     .help = "Where the master of the job listens. The node that has this address hosts it. "
+             "Several are those of standing masters (musterd), of which one leads; they are tried "
+             "in turn."},
     {.name = "rdzv-id", .group = kNodes, .metavar = "ID", .default_text = "none",
      .default_note = "none; random with one node",
      .help = "Name of the job, the same on all nodes and different from other jobs at the "

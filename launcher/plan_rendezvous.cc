@@ -4,6 +4,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/endpoint_list.h"
 #include "base/host_port.h"
 #include "launcher/option_values.h"
 #include "launcher/plan_parts.h"
@@ -112,17 +113,33 @@ class RendezvousPlanner {
   }
 
   absl::Status ChooseEndpoint(const std::string& text) {
-    absl::StatusOr<HostPort> endpoint = ParseHostPort(text, kEndpointPort);
-    if (!endpoint.ok()) {
-      return Bad(absl::StrCat(From("rdzv-endpoint"), ": ", endpoint.status().message()));
+    absl::StatusOr<std::vector<HostPort>> endpoints = ParseEndpoints(text, kEndpointPort);
+    if (!endpoints.ok()) {
+      return Bad(absl::StrCat(From("rdzv-endpoint"), ": ", endpoints.status().message()));
     }
-    if (endpoint->port == 0) return ChooseAnyPort(text);
+    const HostPort* endpoint = &endpoints->front();
+    if (endpoints->size() > 1) {
+      if (absl::Status status = ChooseOthers(*endpoints); !status.ok()) return status;
+    } else if (endpoint->port == 0) {
+      return ChooseAnyPort(text);
+    }
     bool has_rank = options_.given("node-rank") ||
                     (options_.given("rdzv-backend") && options_.text("rdzv-backend") == "static");
     mode_ = has_rank && options_.text("rdzv-backend") == "static" ? Mode::kStatic : Mode::kDynamic;
     agent_.endpoint_host = endpoint->host;
     agent_.endpoint_port = endpoint->port;
     if (options_.given("rdzv-endpoint")) agent_.endpoint_option = From("rdzv-endpoint");
+    return absl::OkStatus();
+  }
+
+  // Several endpoints are those of standing masters: no agent hosts one.
+  absl::Status ChooseOthers(const std::vector<HostPort>& endpoints) {
+    for (const HostPort& endpoint : endpoints) {
+      if (endpoint.port != 0) continue;
+      return Bad(absl::StrCat(From("rdzv-endpoint"), ": port 0 of ", ToString(endpoint),
+                              " means any port, which cannot be known: give a port"));
+    }
+    agent_.other_endpoints.assign(endpoints.begin() + 1, endpoints.end());
     return absl::OkStatus();
   }
 
@@ -179,7 +196,7 @@ class RendezvousPlanner {
     if (mode_ != Mode::kSingleNode) {
       const bool is_derived = !options_.given("rdzv-backend") && mode_ == Mode::kDynamic;
       Line("rendezvous", ModeText(), From(is_derived ? "rdzv-endpoint" : "rdzv-backend"));
-      Line("endpoint", ToString({agent_.endpoint_host, agent_.endpoint_port}),
+      Line("endpoint", ToString(agent_.endpoints()),
            options_.text("rdzv-endpoint").empty() ? "derived" : From("rdzv-endpoint"));
     }
     bool fixed = master_port_given_;
@@ -299,14 +316,15 @@ class RendezvousPlanner {
     if (loss.empty() && settings.fencing == Fencing::kStrict) {
       settings.master_loss_timeout = kStrictLossTimeout;
     }
-    ApplyRdzvConf(ParseRdzvConf(options_.text("rdzv-conf")).value());
+    absl::Status applied = ApplyRdzvConf(ParseRdzvConf(options_.text("rdzv-conf")).value());
+    if (!applied.ok()) return applied;
     std::string problem = DescribeError(settings);
     if (!problem.empty()) return Bad(problem);
     DescribeSettings();
     return absl::OkStatus();
   }
 
-  void ApplyRdzvConf(const RdzvConf& conf) {
+  absl::Status ApplyRdzvConf(const RdzvConf& conf) {
     JobSettings& settings = agent_.settings;
     if (mode_ == Mode::kStatic) settings.join_timeout = conf.timeout.value_or(kStaticJoinTimeout);
     settings.join_timeout = conf.join_timeout.value_or(settings.join_timeout);
@@ -315,6 +333,10 @@ class RendezvousPlanner {
     settings.keep_alive_max_attempt =
         conf.keep_alive_max_attempt.value_or(settings.keep_alive_max_attempt);
     agent_.host_master = conf.host_master;
+    if (!agent_.other_endpoints.empty() && conf.host_master == HostMaster::kYes) {
+      return Bad(absl::StrCat(From("rdzv-conf"), ": is_host asks for a master on this node, and ",
+                              From("rdzv-endpoint"), " names several: drop one of them"));
+    }
     if (conf.timeout.has_value() && mode_ == Mode::kDynamic) {
       plan_.warnings.push_back(absl::StrCat(From("rdzv-conf"), ": timeout has no effect at an ",
                                             "endpoint: did you mean join_timeout?"));
@@ -329,6 +351,7 @@ class RendezvousPlanner {
       plan_.remarks.push_back(
           absl::StrCat(From("rdzv-conf"), ": ", key, " has no effect: there is nothing to set"));
     }
+    return absl::OkStatus();
   }
 
   void DescribeSettings() {

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <utility>
 
+#include "rendezvous/state_codec.h"
+
 namespace muster {
 namespace {
 
@@ -120,10 +122,10 @@ void ElectedMaster::Obey(const Pinged& order) {
 
 absl::Status ElectedMaster::Serve(const LeaderClaim& claim) {
   EndTerm();
-  if (absl::Status status = OpenStore(claim); !status.ok()) return status;
+  absl::StatusOr<MasterLoop::Options> loop = OpenStore(claim);
+  if (!loop.ok()) return loop.status();
   standby_.reset();  // it has the port
-  absl::StatusOr<Served> served = options_.start(
-      term_.store.get(), [this](const std::string& why) { election_->StepDown(why); });
+  absl::StatusOr<Served> served = options_.start(*std::move(loop));
   if (!served.ok()) return served.status();
   term_.served = *std::move(served);
   const std::string address = options_.address_of(term_.served.server->port());
@@ -133,15 +135,27 @@ absl::Status ElectedMaster::Serve(const LeaderClaim& claim) {
   return absl::OkStatus();
 }
 
-absl::Status ElectedMaster::OpenStore(const LeaderClaim& claim) {
+absl::StatusOr<MasterLoop::Options> ElectedMaster::OpenStore(const LeaderClaim& claim) {
   auto client = EtcdClient::Make(options_.election.etcd);
   if (!client.ok()) return client.status();
   term_.client = *std::move(client);
   term_.store = std::make_unique<EtcdStore>(term_.client.get(), options_.election.prefix, claim);
-  MutexLock lock(&mutex_);
-  if (ending_) return absl::CancelledError("this process ends");
-  interruptible_ = term_.client.get();
-  return absl::OkStatus();
+  {
+    MutexLock lock(&mutex_);
+    if (ending_) return absl::CancelledError("this process ends");
+    interruptible_ = term_.client.get();
+  }
+  const absl::StatusOr<std::vector<StoredValue>> values = term_.store->Load();
+  if (!values.ok()) return values.status();
+  absl::StatusOr<std::vector<JobRecord>> records = DecodeJobs(*values);
+  if (!records.ok()) return records.status();
+  MasterLoop::Options loop;
+  loop.store = term_.store.get();
+  loop.restored = *std::move(records);
+  loop.on_deposed = [this](const absl::Status& why) {
+    election_->StepDown(std::string(why.message()));
+  };
+  return loop;
 }
 
 void ElectedMaster::EndTerm() {

@@ -30,16 +30,14 @@ class ElectedMaster {
     std::unique_ptr<MasterServer> server;
     std::shared_ptr<void> attached;
   };
-  using StepDown = std::function<void(const std::string& why)>;
 
   struct Options {
     EtcdElectionOptions election;
     uint64_t seed = 0;
 
-    // Makes the server, with the state that it begins from and the store it writes to, which
-    // outlives it; `step_down` is for when the store refuses (any thread, once). An error ends this
-    // candidate's term.
-    std::function<absl::StatusOr<Served>(StateStore* store, const StepDown& step_down)> start;
+    // Makes the server, whose loop has the store, the records that were in it and what to do when
+    // this master is deposed. An error ends this candidate's term.
+    std::function<absl::StatusOr<Served>(MasterLoop::Options loop)> start;
 
     // The server's address as others dial it, from the port on which it listens.
     std::function<std::string(int port)> address_of;
@@ -104,7 +102,7 @@ class ElectedMaster {
   void Obey(const WhenIdle& order);
   void Obey(const Pinged& order);
   absl::Status Serve(const LeaderClaim& claim);
-  absl::Status OpenStore(const LeaderClaim& claim);
+  absl::StatusOr<MasterLoop::Options> OpenStore(const LeaderClaim& claim);
   void EndTerm();
   void Interrupt();
   void StandBy();

@@ -100,9 +100,7 @@ absl::Status ElectionFinder::BeCandidate(const Resolver& resolve) {
   ElectedMaster::Options options;
   options.election = *options_.election;
   options.seed = options_.seed;
-  options.start = [this](StateStore* store, const ElectedMaster::StepDown& step_down) {
-    return StartServer(store, step_down);
-  };
+  options.start = [this](const MasterLoop::Options& loop) { return StartServer(loop); };
   options.address_of = [this](int port) { return ToString({own_host_, port}); };
   options.on_leader = [this](const std::string& address, const std::string& problem) {
     OnLeader(address, problem);
@@ -132,13 +130,15 @@ std::string ElectionFinder::OwnHost(const Resolver& resolve) const {
   return loopback.empty() ? "127.0.0.1" : loopback;
 }
 
-absl::StatusOr<ElectedMaster::Served> ElectionFinder::StartServer(
-    StateStore* store, const ElectedMaster::StepDown& step_down) {
+absl::StatusOr<ElectedMaster::Served> ElectionFinder::StartServer(const MasterLoop::Options& loop) {
   std::vector<std::string> addresses = AllAddresses();
   if (IsLocalAddress(own_host_)) addresses = {own_host_};
   absl::Status last;
   for (const std::string& address : addresses) {
     MasterServer::Options server = HostedServer(options_, {address, 0});
+    server.loop.store = loop.store;
+    server.loop.restored = loop.restored;
+    server.loop.on_deposed = loop.on_deposed;
     absl::StatusOr<std::unique_ptr<MasterServer>> started =
         MasterServer::Start(clock_, std::move(server));
     if (started.ok()) {

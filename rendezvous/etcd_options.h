@@ -1,6 +1,8 @@
 #ifndef MUSTER_RENDEZVOUS_ETCD_OPTIONS_H_
 #define MUSTER_RENDEZVOUS_ETCD_OPTIONS_H_
 
+#include <absl/status/status.h>
+
 #include <chrono>
 #include <string>
 #include <vector>
@@ -39,6 +41,10 @@ struct EtcdElectionOptions {
   // How long a leader that vanished is waited for. Whole seconds; etcd makes 2 s of less.
   Duration lease = std::chrono::seconds(5);
 };
+
+// Whether the parts fit together. InvalidArgument: a certificate without its key or the reverse, a
+// user without a password file or the reverse, files for TLS without TLS.
+absl::Status CheckEtcdOptions(const EtcdOptions& options);
 
 // "PREFIX/jobs/ID" for the masters that agents of one job elect among themselves. Bytes of the id
 // that are not letters, digits, '.', '_' or '-' become %XX.

@@ -168,6 +168,18 @@ std::vector<std::string> UnknownVariables(const EnvMap& env) {
   return warnings;
 }
 
+// Whether what is said of etcd fits together.
+absl::Status CheckElection(const Settings& settings, const MusterdConfig& config) {
+  if (config.is_elected()) return CheckEtcdOptions(config.election.etcd);
+  for (const char* name : {"etcd-ca", "etcd-cert", "etcd-key", "etcd-user", "etcd-password-file"}) {
+    const MusterdSetting& setting = settings.at(name);
+    if (!setting.text.empty()) {
+      return Bad(setting.from, " has no meaning without --etcd-endpoints");
+    }
+  }
+  return absl::OkStatus();
+}
+
 MusterdAction ActionOf(const Settings& words) {
   if (words.count("help") != 0) return MusterdAction::kHelp;
   if (words.count("version") != 0) return MusterdAction::kVersion;
@@ -203,6 +215,8 @@ absl::StatusOr<MusterdCommand> ReadMusterdCommand(const std::vector<std::string>
   command.warnings = UnknownVariables(env);
   const absl::Status fits = CheckSecurity(command.config.security, command.config.listen);
   if (!fits.ok()) return fits;
+  const absl::Status elects = CheckElection(command.settings, command.config);
+  if (!elects.ok()) return elects;
   return command;
 }
 

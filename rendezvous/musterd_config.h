@@ -12,6 +12,7 @@
 #include "base/env.h"
 #include "base/host_port.h"
 #include "base/log.h"
+#include "rendezvous/etcd_options.h"
 #include "rendezvous/security.h"
 
 // What musterd is told: by its command line, MUSTERD_ variables and one file. Pure, but for the
@@ -24,10 +25,14 @@ struct MusterdConfig {
   HostPort listen;
   std::string state_dir;  // folder; empty: nothing is kept
   ServerSecurity security;
+  EtcdElectionOptions election;  // counts where etcd has endpoints
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kDated;
   std::optional<HostPort> http;  // where the HTTP pages are; nothing: nowhere
   std::string incident_log;      // file; empty: none
+
+  // One of several masters, which elect the one that serves.
+  bool is_elected() const { return !election.etcd.endpoints.empty(); }
 };
 
 // One option: its text and where that comes from ("--listen", "MUSTERD_LISTEN",

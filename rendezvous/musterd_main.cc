@@ -2,7 +2,6 @@
 
 #include <absl/strings/str_cat.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -24,15 +23,13 @@
 #include "base/log.h"
 #include "base/unique_fd.h"
 #include "base/version.h"
-#include "rendezvous/dial.h"
 #include "rendezvous/file_store.h"
-#include "rendezvous/introspection.h"
-#include "rendezvous/master_server.h"
 #include "rendezvous/musterd_config.h"
 #include "rendezvous/musterd_documents.h"
 #include "rendezvous/musterd_state.h"
 #include "rendezvous/reason.h"
 #include "rendezvous/service_notify.h"
+#include "rendezvous/standing_master.h"
 
 namespace muster {
 namespace {
@@ -67,45 +64,8 @@ absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
       absl::StrCat("--config: cannot read ", path, ": ", std::strerror(errno)));
 }
 
-uint64_t RandomSeed() {
-  uint64_t seed = 0;
-  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) seed = static_cast<uint64_t>(getpid());
-  return seed;
-}
-
-// What is shown of the master ends before the master does.
-struct Standing {
-  std::unique_ptr<MasterServer> server;
-  Introspection shown;
-};
-
-absl::StatusOr<Standing> StartServer(Clock* clock, const MusterdConfig& config,
-                                     MusterdState* state) {
-  absl::StatusOr<std::vector<std::string>> addresses = ResolveHost(config.listen.host);
-  if (!addresses.ok()) return addresses.status();
-  MasterServer::Options options;
-  options.address = {addresses->front(), config.listen.port};
-  options.loop.registry.seed = RandomSeed();
-  options.loop.on_decision = [](const std::string& job_id, const Reason& reason) {
-    if (LogEnabled(LogLevel::kInfo)) {
-      Log(LogLevel::kInfo, absl::StrCat("job ", job_id, ": ", Sentence(reason)));
-    }
-  };
-  const Introspection::Options shown{.incident_log = config.incident_log, .http = config.http};
-  Standing standing;
-  absl::Status status = standing.shown.OpenLog(shown, &options.loop);
-  if (!status.ok()) return status;
-  state->Lend(&options.loop);
-  auto server = MasterServer::Start(clock, std::move(options));
-  if (!server.ok()) return server.status();
-  standing.server = *std::move(server);
-  status = standing.shown.ServePages(shown, standing.server.get());
-  if (!status.ok()) return status;
-  return standing;
-}
-
 // Waits for a signal, and tells the service manager meanwhile that the master's loop turns.
-int AwaitSignal(int signals_fd, const ServiceNotify& notify, MasterServer* server) {
+int AwaitSignal(int signals_fd, const ServiceNotify& notify, StandingMaster* master) {
   EventLoop loop;
   int signal = 0;
   loop.Watch(signals_fd, EPOLLIN, [&](uint32_t) {
@@ -116,7 +76,7 @@ int AwaitSignal(int signals_fd, const ServiceNotify& notify, MasterServer* serve
   Time pulse_at = pulse > Duration::zero() ? EventLoop::Now() : kNever;
   while (signal == 0) {
     if (EventLoop::Now() >= pulse_at) {
-      server->Ping([&notify] { notify.Send("WATCHDOG=1"); });
+      master->Ping([&notify] { notify.Send("WATCHDOG=1"); });
       pulse_at = EventLoop::Now() + pulse;
     }
     loop.RunOnce(pulse_at);
@@ -139,25 +99,25 @@ int Serve(const MusterdCommand& command, const EnvMap& env) {
     Log(LogLevel::kError, std::string(status.message()));
     return ExitCodeOfStateError(status);
   }
-  absl::StatusOr<Standing> standing = StartServer(&clock, command.config, &state);
-  if (!standing.ok()) return Fail(standing.status());
+  absl::StatusOr<std::unique_ptr<StandingMaster>> master =
+      StandingMaster::Start(&clock, command.config, &state);
+  if (!master.ok()) return Fail(master.status());
   SetLogStyle(command.config.log_format, "musterd");
   for (const std::string& warning : command.warnings) Log(LogLevel::kWarning, warning);
-  const std::string where = ToString({command.config.listen.host, standing->server->port()});
+  const std::string where = ToString({command.config.listen.host, (*master)->port()});
   Log(LogLevel::kInfo, absl::StrCat("musterd ", kVersion, " listens on ", where));
-  if (command.config.http) {
-    const HostPort http{command.config.http->host, standing->shown.http_port()};
+  if ((*master)->http_port() != 0) {
+    const HostPort http{command.config.http->host, (*master)->http_port()};
     Log(LogLevel::kInfo, absl::StrCat("shows itself over HTTP on ", ToString(http)));
   }
   notify.Send(absl::StrCat("READY=1\nSTATUS=listens on ", where));
 
-  const int signal = AwaitSignal(signals_fd.get(), notify, standing->server.get());
+  const int signal = AwaitSignal(signals_fd.get(), notify, master->get());
   notify.Send("STOPPING=1");
   Log(LogLevel::kInfo, absl::StrCat("stops: ", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
   // From here on a second signal ends the process at once.
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-  standing->shown = Introspection();
-  standing->server.reset();
+  master->reset();
   return 0;
 }
 

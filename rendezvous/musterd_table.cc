@@ -4,14 +4,19 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_replace.h>
 
+#include <chrono>
+#include <string>
 #include <utility>
 
+#include "base/endpoint_list.h"
 #include "base/value_text.h"
 
 namespace muster {
 namespace {
 
 constexpr int kDefaultPort = 29400;
+constexpr int kEtcdPort = 2379;
+constexpr Duration kEtcdLeaseMin = std::chrono::seconds(2);
 constexpr int kDefaultHttpPort = 29401;
 
 // The value of `parse(text)`, or its problem.
@@ -55,6 +60,39 @@ absl::Status SetInsecure(absl::string_view text, MusterdConfig* config) {
   return Read(text, ParseSwitch, &config->security.insecure);
 }
 
+absl::Status SetEtcdEndpoints(absl::string_view text, MusterdConfig* config) {
+  const auto parse = [](absl::string_view endpoints) {
+    return ParseEndpoints({endpoints.data(), endpoints.size()}, kEtcdPort);
+  };
+  return Read(text, parse, &config->election.etcd.endpoints);
+}
+
+absl::Status SetEtcdPrefix(absl::string_view text, MusterdConfig* config) {
+  if (text.size() < 2 || text.front() != '/' || text.back() == '/') {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(text), " is no prefix of keys: give one such as /muster/blue"));
+  }
+  config->election.prefix = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetEtcdLease(absl::string_view text, MusterdConfig* config) {
+  if (absl::Status read = Read(text, ParseSpan, &config->election.lease); !read.ok()) return read;
+  if (config->election.lease >= kEtcdLeaseMin) return absl::OkStatus();
+  return absl::InvalidArgumentError("a lease of etcd lasts 2 s at least");
+}
+
+absl::Status SetEtcdTls(absl::string_view text, MusterdConfig* config) {
+  return Read(text, ParseSwitch, &config->election.etcd.tls);
+}
+
+// A text of EtcdOptions.
+template <std::string EtcdOptions::*Field>
+absl::Status SetEtcd(absl::string_view text, MusterdConfig* config) {
+  config->election.etcd.*Field = std::string(text);
+  return absl::OkStatus();
+}
+
 absl::Status SetLogLevel(absl::string_view text, MusterdConfig* config) {
   return Read(text, ParseLogLevel, &config->log_level);
 }
@@ -92,6 +130,37 @@ constexpr MusterdOption kOptions[] = {
     {.name = "insecure", .group = kSecurity,
      .help = "Listen outside loopback without TLS: whoever reaches the port takes part.",
      .set = SetInsecure},
+
+    {.name = "etcd-endpoints", .group = kElection, .metavar = "HOST[:PORT],...",
+     .default_note = "none; port 2379",
+     .help = "One of several masters: those that name the same etcd and prefix elect the one that "
+             "serves, and keep the jobs' state there. The others stand by and tell agents where it "
+             "is. All members of etcd should be given.",
+     .set = SetEtcdEndpoints},
+    {.name = "etcd-prefix", .group = kElection, .metavar = "PREFIX",
+     .default_text = "/muster/masters",
+     .help = "How all keys begin. Masters with different ones have nothing to do with each other.",
+     .set = SetEtcdPrefix},
+    {.name = "etcd-lease", .group = kElection, .metavar = "TIME", .default_text = "5s",
+     .help = "How long a leader that vanished is waited for; 2 s at least.",
+     .set = SetEtcdLease},
+    {.name = "etcd-tls", .group = kElection,
+     .help = "Speak TLS with etcd.", .set = SetEtcdTls},
+    {.name = "etcd-ca", .group = kElection, .metavar = "FILE",
+     .default_note = "the system's authorities",
+     .help = "Whose certificates etcd must have (PEM).",
+     .set = SetEtcd<&EtcdOptions::ca_file>},
+    {.name = "etcd-cert", .group = kElection, .metavar = "FILE",
+     .help = "The certificate that is shown to etcd (PEM).",
+     .set = SetEtcd<&EtcdOptions::cert_file>},
+    {.name = "etcd-key", .group = kElection, .metavar = "FILE",
+     .help = "Its key (PEM).", .set = SetEtcd<&EtcdOptions::key_file>},
+    {.name = "etcd-user", .group = kElection, .metavar = "NAME",
+     .help = "Who etcd knows this master as, where it asks.",
+     .set = SetEtcd<&EtcdOptions::user>},
+    {.name = "etcd-password-file", .group = kElection, .metavar = "FILE",
+     .help = "The user's password, on the first line; read again for each new token.",
+     .set = SetEtcd<&EtcdOptions::password_file>},
 
     {.name = "log-level", .group = kLog, .metavar = "debug|info|warning|error",
      .default_text = "info",
@@ -131,6 +200,8 @@ const char* GroupTitle(MusterdGroup group) {
       return "State";
     case kSecurity:
       return "Security";
+    case kElection:
+      return "Several masters";
     case kLog:
       return "Log";
     case kActions:

@@ -63,6 +63,21 @@ TEST(MusterdConfig, WhatIsAskedForIsKnown) {
   EXPECT_EQ(Read({"-h", "--listen=:x"})->action, MusterdAction::kHelp);
 }
 
+TEST(MusterdConfig, MastersThatNameAnEtcdAreElected) {
+  EXPECT_FALSE(Read({})->config.is_elected());
+  const MusterdConfig config =
+      Read({"--etcd-endpoints=a,b:1", "--etcd-prefix=/muster/blue", "--etcd-lease=3s", "--etcd-tls",
+            "--etcd-ca=/ca", "--etcd-cert=/cert", "--etcd-key=/key", "--etcd-user=muster",
+            "--etcd-password-file=/password"})
+          ->config;
+  EXPECT_TRUE(config.is_elected());
+  EXPECT_EQ(EtcdName(config.election.etcd), "etcd at a:2379,b:1");
+  EXPECT_EQ(config.election.prefix, "/muster/blue");
+  EXPECT_EQ(config.election.lease, std::chrono::seconds(3));
+  EXPECT_TRUE(config.election.etcd.tls);
+  EXPECT_EQ(config.election.etcd.password_file, "/password");
+}
+
 TEST(MusterdConfig, AVariableOfNoOptionIsWarnedOf) {
   EXPECT_THAT(
       Read({}, {{"MUSTERD_LOG_LEVLE", "info"}, {"MUSTERD_SERVICE_HOST", "10.0.0.1"}})->warnings,
@@ -86,6 +101,13 @@ TEST(MusterdConfig, WrongInputIsNamedWithItsPlace) {
       {"nothing near", {"--zzzzzz"}, {}, "", "'musterd --help' lists"},
       {"ambiguous", {"--log", "x"}, {}, "", "--log-level, --log-format"},
       {"word", {"serve"}, {}, "", "unexpected word 'serve'"},
+      {"no etcd", {"--etcd-user=x"}, {}, "", "--etcd-user has no meaning without --etcd-endpoints"},
+      {"no key", {"--etcd-endpoints=a", "--etcd-tls", "--etcd-cert=c"}, {}, "", "its key"},
+      {"no TLS", {"--etcd-endpoints=a", "--etcd-ca=c"}, {}, "", "TLS is not asked for"},
+      {"no password", {"--etcd-endpoints=a", "--etcd-user=x"}, {}, "", "password come together"},
+      {"twice", {"--etcd-endpoints=a,a"}, {}, "", "is given twice"},
+      {"lease", {"--etcd-endpoints=a", "--etcd-lease=1s"}, {}, "", "2 s at least"},
+      {"prefix", {"--etcd-endpoints=a", "--etcd-prefix=x/"}, {}, "", "is no prefix of keys"},
       {"two dashes", {"--"}, {}, "", "unexpected word '--'"},
       {"no value", {"--listen"}, {}, "", "--listen needs a value: ADDRESS[:PORT]"},
       {"an option as value", {"--listen", "--insecure"}, {}, "", "--listen needs a value"},

@@ -1,0 +1,58 @@
+#ifndef MUSTER_RENDEZVOUS_STANDING_MASTER_H_
+#define MUSTER_RENDEZVOUS_STANDING_MASTER_H_
+
+#include <absl/status/statusor.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "rendezvous/elected_master.h"
+#include "rendezvous/introspection.h"
+#include "rendezvous/master_server.h"
+#include "rendezvous/musterd_config.h"
+#include "rendezvous/musterd_state.h"
+
+namespace muster {
+
+// The master of musterd, with what it shows of itself: one that serves from its start to its end,
+// or, with --etcd-endpoints, one of several of which the elected one serves and shows something.
+// Writes to the log.
+class StandingMaster {
+ public:
+  // Listens when it returns. Errors as of MasterServer, Introspection and ElectedMaster. `clock`
+  // and `state`, which is for a master that is not elected, outlive the master.
+  static absl::StatusOr<std::unique_ptr<StandingMaster>> Start(Clock* clock, MusterdConfig config,
+                                                               MusterdState* state);
+
+  int port() const { return port_; }
+  int http_port() const { return http_port_; }  // 0: nothing is or was shown over HTTP
+
+  // Calls `callback` once, on a thread of the master, as soon as it comes to that.
+  void Ping(std::function<void()> callback);
+
+ private:
+  StandingMaster(Clock* clock, MusterdConfig config)
+      : clock_(clock), config_(std::move(config)), port_(config_.listen.port) {}
+
+  absl::Status Begin(MusterdState* state);
+  absl::Status Campaign();
+  // `loop` says what there is to go on with.
+  absl::StatusOr<ElectedMaster::Served> Serve(MasterLoop::Options loop);
+
+  Clock* const clock_;
+  const MusterdConfig config_;
+  std::string address_;    // that the listening host resolves to
+  std::atomic<int> port_;  // the same for all that listens in turn
+  std::atomic<int> http_port_ = 0;
+
+  // One of the two.
+  ElectedMaster::Served alone_;
+  std::unique_ptr<ElectedMaster> elected_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_RENDEZVOUS_STANDING_MASTER_H_

@@ -1,0 +1,63 @@
+"""Several musterd of which one leads: a trainer does not notice when that one is killed."""
+
+import os
+import signal
+import unittest
+
+import etcd
+import harness
+from etcd import await_steps, report_gaps, steps
+from harness import MUSTERD, Case
+
+
+class SeveralMusterd(Case):
+    def setUp(self):
+        self.etcd = etcd.Etcd(self)
+
+    def musterd(self):
+        daemon = self.start("--listen", f"127.0.0.1:{harness.free_port()}", "--etcd-endpoints", self.etcd.endpoints,
+                            "--etcd-lease", 2, program=MUSTERD)
+        daemon.endpoint = daemon.wait_line(r"listens on (127\.0\.0\.1:\d+)")[1]
+        return daemon
+
+    def node(self, name, masters):
+        return self.start("run", "--nnodes", 2, "--max-restarts", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint",
+                          ",".join(master.endpoint for master in masters), "--rdzv-id", "job", "--node-id", name,
+                          "--log-level", "info", *etcd.WORKER)
+
+    def test_the_leader_is_killed_and_a_standby_takes_over(self):
+        leader = self.musterd()
+        leader.wait_line("leads and serves at")
+        standby = self.musterd()
+        standby.wait_line(f"the master is at {leader.endpoint}")
+        jobs = {name: self.node(name, [standby, leader]) for name in "ab"}
+        workers = await_steps(*jobs.values(), generation=1)
+        leader.signal(signal.SIGKILL)
+        standby.wait_line("leads and serves at")
+        for job in jobs.values():
+            job.wait_line("the master is back")
+        self.assertEqual(await_steps(*jobs.values(), generation=1), workers)
+        self.assertEqual({step[2] for job in jobs.values() for step in steps(job)}, {1})
+        report_gaps("the leading musterd killed", **jobs)
+        # The next failure is the new leader's to handle.
+        os.kill(workers[1][1], signal.SIGKILL)
+        self.assertEqual([rank for rank, _ in await_steps(*jobs.values(), generation=2)], [0, 1])
+        for job in jobs.values():
+            job.signal(signal.SIGTERM)
+        self.assertEqual([job.wait() for job in jobs.values()], [143, 143])
+        self.assert_nothing_left(*jobs.values())
+
+    def test_a_leader_that_is_told_to_stop_hands_over_at_once(self):
+        leader = self.musterd()
+        leader.wait_line("leads and serves at")
+        standby = self.musterd()
+        standby.wait_line(f"the master is at {leader.endpoint}")
+        leader.signal(signal.SIGTERM)
+        self.assertEqual(leader.wait(), 0)
+        standby.wait_line("leads and serves at")
+        standby.signal(signal.SIGTERM)
+        self.assertEqual(standby.wait(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
