@@ -210,12 +210,30 @@ class AgentLoop {
   std::vector<std::string> LastWillCommand(const Assignment& assignment) const {
     if (options_.single_node()) return {};
     const Hello& hello = machine_options_.hello;
-    return {OwnPath(),       "last-will",
-            "--endpoint",    ToString(options_.endpoints()),
-            "--job",         hello.job_id,
-            "--node",        hello.node_id,
-            "--incarnation", absl::StrCat(hello.incarnation),
-            "--generation",  absl::StrCat(assignment.generation)};
+    std::vector<std::string> words = {OwnPath(),       "last-will",
+                                      "--endpoint",    ToString(options_.endpoints()),
+                                      "--job",         hello.job_id,
+                                      "--node",        hello.node_id,
+                                      "--incarnation", absl::StrCat(hello.incarnation),
+                                      "--generation",  absl::StrCat(assignment.generation)};
+    if (!options_.election.has_value()) return words;
+    const EtcdOptions& etcd = options_.election->etcd;
+    const std::vector<std::string> election = {"--etcd-prefix",
+                                               options_.election->prefix,
+                                               "--etcd-tls",
+                                               etcd.tls ? "1" : "0",
+                                               "--etcd-ca",
+                                               etcd.ca_file,
+                                               "--etcd-cert",
+                                               etcd.cert_file,
+                                               "--etcd-key",
+                                               etcd.key_file,
+                                               "--etcd-user",
+                                               etcd.user,
+                                               "--etcd-password-file",
+                                               etcd.password_file};
+    words.insert(words.end(), election.begin(), election.end());
+    return words;
   }
 
   const AgentOptions& options_;

@@ -67,8 +67,9 @@ struct AgentOptions {
   JobSettings settings;
   std::string endpoint_host;  // of the master, or of etcd; empty in single-node jobs
   int endpoint_port = 0;
-  std::vector<HostPort> other_endpoints;  // of standing masters, of which one leads
-  std::optional<EtcdOptions> etcd;  // that of the endpoint, through which the master is found
+  std::vector<HostPort> other_endpoints;  // of standing masters, of which one leads; of etcd
+  // The endpoints are those of etcd, through which the agents elect the master.
+  std::optional<EtcdElectionOptions> election;
   std::string endpoint_option = "--rdzv-endpoint";  // that it came from, for advice
   int fixed_group_rank = -1;                        // static mode: --node-rank
   std::string fixed_master_addr;                    // static mode

@@ -43,7 +43,9 @@ uint64_t RandomSeed() {
 
 std::unique_ptr<RendezvousClient> MakeClient(const AgentOptions& options) {
   ClusterOptions cluster;
-  cluster.endpoints = {{options.endpoint_host, options.endpoint_port}};
+  cluster.endpoints = options.endpoints();
+  cluster.election = options.election;
+  cluster.own_host = options.local_addr;
   cluster.is_host = IsHost(options.host_master);
   cluster.seed = RandomSeed();
   cluster.on_decision = [](const std::string& job_id, const Reason& reason) {
@@ -60,6 +62,22 @@ std::unique_ptr<RendezvousClient> MakeClient(const AgentOptions& options) {
             is_open ? " and asks nobody who they are: keep the port inside the cluster" : ""));
   };
   return MakeClusterRendezvous(std::move(cluster));
+}
+
+// The words of a last will that agent_loop.cc adds where masters are elected.
+std::optional<EtcdElectionOptions> ElectionOf(std::map<std::string, std::string>& values,
+                                              const std::vector<HostPort>& endpoints) {
+  if (values["--etcd-prefix"].empty()) return std::nullopt;
+  EtcdElectionOptions election;
+  election.prefix = values["--etcd-prefix"];
+  election.etcd.endpoints = endpoints;
+  election.etcd.tls = values["--etcd-tls"] == "1";
+  election.etcd.ca_file = values["--etcd-ca"];
+  election.etcd.cert_file = values["--etcd-cert"];
+  election.etcd.key_file = values["--etcd-key"];
+  election.etcd.user = values["--etcd-user"];
+  election.etcd.password_file = values["--etcd-password-file"];
+  return election;
 }
 
 class GrpcCluster : public ClusterDoor {
@@ -86,6 +104,7 @@ class GrpcCluster : public ClusterDoor {
       return kExitUsage;
     }
     ClusterOptions where;
+    where.election = ElectionOf(values, *endpoints);
     where.endpoints = *std::move(endpoints);
     absl::Status sent = muster::SendLastWill(where, will, kLastWillTimeout);
     if (sent.ok()) return 0;

@@ -101,20 +101,22 @@ constexpr OptionSpec kOptions[] = {
      .default_text = "static",
      .help = "How the nodes find each other: by given ranks and address, at an endpoint where "
              "nodes may come and go (an endpoint without --node-rank means c10d), or through etcd, "
-             "which is not available yet.",
+             "where the agents elect one of themselves as the master.",
      .check = Checked<ParseBackend>},
     {.name = "rdzv-endpoint", .group = kNodes, .metavar = "HOST[:PORT],...",
      .default_note = "none; port 29400",
      .help = "Where the master of the job listens. The node that has this address hosts it. "
              "Several are those of standing masters (musterd), of which one leads; they are tried "
-             "in turn."},
+             "in turn. With the backend etcd: its members, port 2379."},
     {.name = "rdzv-id", .group = kNodes, .metavar = "ID", .default_text = "none",
      .default_note = "none; random with one node",
      .help = "Name of the job, the same on all nodes and different from other jobs at the "
              "endpoint."},
     {.name = "rdzv-conf", .group = kNodes, .metavar = "KEY=VALUE,...",
      .help = "Details: join_timeout (600 s), last_call_timeout (30 s), keep_alive_interval (5 s), "
-             "keep_alive_max_attempt (3), is_host, timeout (900 s, static only).",
+             "keep_alive_max_attempt (3), is_host, timeout (900 s, static only); for etcd: "
+             "protocol, ca_cert, ssl_cert, ssl_cert_key, user, password_file, etcd_prefix "
+             "(/muster), leader_lease (5 s).",
      .check = Checked<ParseRdzvConf>},
     {.name = "node-rank", .group = kNodes, .metavar = "N", .default_text = "0",
      .help = "Rank of this node (static).",

@@ -21,6 +21,9 @@ absl::Status PlanBinding(const Options& options, const EnvMap& env, MachineProbe
 absl::Status PlanRendezvous(const Options& options, const EnvMap& env, MachineProbe& machine,
                             Plan* plan);
 
+// The lines of the settings that all nodes share. Called by PlanRendezvous, last.
+void DescribeSettings(const Options& options, Plan* plan);
+
 // Logs, standard input, signals and times.
 absl::Status PlanRun(const Options& options, const EnvMap& env, Plan* plan);
 

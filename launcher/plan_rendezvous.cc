@@ -16,6 +16,7 @@ namespace {
 constexpr int kStaticMasterPort = 29500;  // torchrun's
 constexpr int kEndpointPort = 29400;      // torchrun's of c10d
 constexpr int kEtcdPort = 2379;
+constexpr char kEtcdPrefix[] = "/muster";
 constexpr int kPortDistance = 100;  // of the master from MASTER_PORT, in static mode
 constexpr int kPrivilegedPorts = 1024;
 constexpr Duration kStaticJoinTimeout = std::chrono::seconds(900);  // torchrun's
@@ -97,18 +98,20 @@ class RendezvousPlanner {
   }
 
   absl::Status ChooseEtcd(const std::string& text) {
-    absl::StatusOr<HostPort> endpoint = ParseHostPort(text.empty() ? "localhost" : text, kEtcdPort);
-    if (!endpoint.ok()) {
-      return Bad(absl::StrCat(From("rdzv-endpoint"), ": ", endpoint.status().message()));
+    absl::StatusOr<std::vector<HostPort>> endpoints = ParseEndpoints(text, kEtcdPort);
+    if (!endpoints.ok()) {
+      return Bad(absl::StrCat(From("rdzv-endpoint"), ": ", endpoints.status().message()));
     }
-    if (endpoint->port == 0) {
-      return Bad(absl::StrCat(From("rdzv-endpoint"), ": port 0 in ", Quoted(text),
+    for (const HostPort& endpoint : *endpoints) {
+      if (endpoint.port != 0) continue;
+      return Bad(absl::StrCat(From("rdzv-endpoint"), ": port 0 of ", ToString(endpoint),
                               " is no port of etcd: give the port"));
     }
     mode_ = Mode::kDynamic;
-    agent_.endpoint_host = endpoint->host;
-    agent_.endpoint_port = endpoint->port;
-    agent_.etcd.emplace();
+    agent_.endpoint_host = endpoints->front().host;
+    agent_.endpoint_port = endpoints->front().port;
+    agent_.other_endpoints.assign(endpoints->begin() + 1, endpoints->end());
+    agent_.election.emplace();
     return absl::OkStatus();
   }
 
@@ -230,7 +233,7 @@ class RendezvousPlanner {
   }
 
   const char* ModeText() const {
-    if (agent_.etcd.has_value()) return "etcd";
+    if (agent_.election.has_value()) return "etcd";
     return mode_ == Mode::kStatic ? "static" : "c10d";
   }
 
@@ -320,7 +323,7 @@ class RendezvousPlanner {
     if (!applied.ok()) return applied;
     std::string problem = DescribeError(settings);
     if (!problem.empty()) return Bad(problem);
-    DescribeSettings();
+    DescribeSettings(options_, &plan_);
     return absl::OkStatus();
   }
 
@@ -341,8 +344,8 @@ class RendezvousPlanner {
       plan_.warnings.push_back(absl::StrCat(From("rdzv-conf"), ": timeout has no effect at an ",
                                             "endpoint: did you mean join_timeout?"));
     }
-    if (agent_.etcd.has_value()) {
-      agent_.etcd = conf.etcd;
+    if (agent_.election.has_value()) {
+      if (absl::Status status = SetElection(conf.election); !status.ok()) return status;
     } else if (!conf.of_etcd.empty()) {
       plan_.warnings.push_back(absl::StrCat(From("rdzv-conf"), ": ", conf.of_etcd.front(),
                                             " has no effect without --rdzv-backend etcd"));
@@ -354,41 +357,13 @@ class RendezvousPlanner {
     return absl::OkStatus();
   }
 
-  void DescribeSettings() {
-    const JobSettings& settings = agent_.settings;
-    std::string range = absl::StrCat(settings.nodes_min);
-    if (settings.nodes_max != settings.nodes_min) absl::StrAppend(&range, ":", settings.nodes_max);
-    Line("nodes", range, From("nnodes"));
-    Line("restarts", absl::StrCat(settings.max_restarts), From("max-restarts"));
-    Line("start failures", absl::StrCat(settings.max_start_failures), From("max-start-failures"));
-    Line("restart delay", absl::StrCat("up to ", DurationText(settings.max_restart_delay)),
-         From("max-restart-delay"));
-    Line("fatal exit codes", settings.fatal_exit_codes.ToString(), From("fatal-exit-codes"));
-    Line("stall timeout", DurationText(settings.stall_timeout), From("stall-timeout"));
-    if (mode_ == Mode::kSingleNode) return;
-    std::string conf = From("rdzv-conf");
-    if (agent_.etcd.has_value()) {
-      const EtcdOptions& etcd = *agent_.etcd;
-      Line("etcd", etcd.tls ? "https" : "http", conf);
-      for (const auto& [name, file] : {std::pair("etcd CA", etcd.ca_file),
-                                       {"etcd certificate", etcd.cert_file},
-                                       {"etcd key", etcd.key_file}}) {
-        if (!file.empty()) Line(name, file, conf);
-      }
-    }
-    Line("join timeout", DurationText(settings.join_timeout), conf);
-    Line("last call", DurationText(settings.last_call), conf);
-    Line("lease", DurationText(settings.lease()), conf);
-    Line("fencing", options_.text("fencing"), From("fencing"));
-    Line("join policy", options_.text("join-policy"), From("join-policy"));
-    Line("node unit", absl::StrCat(settings.node_unit), From("node-unit"));
-    Line("node failures", absl::StrCat(settings.max_node_failures), From("max-node-failures"));
-    Line("node failure window", DurationText(settings.node_failure_window),
-         From("node-failure-window"));
-    Line("master loss timeout", DurationText(settings.master_loss_timeout),
-         From("master-loss-timeout"));
-    Line("exit barrier timeout", DurationText(settings.exit_barrier_timeout),
-         From("exit-barrier-timeout"));
+  absl::Status SetElection(const EtcdElectionOptions& election) {
+    agent_.election = election;
+    agent_.election->etcd.endpoints = agent_.endpoints();
+    agent_.election->prefix =
+        EtcdJobPrefix(election.prefix.empty() ? kEtcdPrefix : election.prefix, agent_.job_id);
+    const absl::Status fits = CheckEtcdOptions(agent_.election->etcd);
+    return fits.ok() ? fits : Bad(absl::StrCat(From("rdzv-conf"), ": ", fits.message()));
   }
 
   const Options& options_;

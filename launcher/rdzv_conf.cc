@@ -12,6 +12,7 @@ namespace muster {
 namespace {
 
 constexpr int kAttemptsMax = 1000000;
+constexpr Duration kEtcdLeaseMin = std::chrono::seconds(2);
 
 absl::Status InKey(absl::string_view key, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(key, ": ", status.message()));
@@ -72,26 +73,38 @@ absl::Status ReadStoreType(absl::string_view value, RdzvConf* conf) {
   return absl::OkStatus();
 }
 
-// By the names of etcd-v2 and of the older etcd backend.
+// By the names of etcd-v2 and of the older etcd backend, and our own.
 bool IsOfEtcd(absl::string_view key) {
   return key == "protocol" || key == "ca_cert" || key == "cacert" || key == "ssl_cert" ||
-         key == "cert" || key == "ssl_cert_key" || key == "key";
+         key == "cert" || key == "ssl_cert_key" || key == "key" || key == "etcd_prefix" ||
+         key == "leader_lease" || key == "user" || key == "password_file";
+}
+
+absl::Status ReadLease(absl::string_view value, Duration* lease) {
+  absl::Status read = Read("leader_lease", value, ParsePositiveSpan, lease);
+  if (!read.ok() || *lease >= kEtcdLeaseMin) return read;
+  return absl::InvalidArgumentError("leader_lease: a lease of etcd lasts 2 s at least");
 }
 
 absl::Status ReadOfEtcd(const std::string& key, absl::string_view value, RdzvConf* conf) {
   conf->of_etcd.push_back(key);
+  EtcdOptions& etcd = conf->election.etcd;
+  if (key == "leader_lease") return ReadLease(value, &conf->election.lease);
   if (key == "protocol") {
     if (value != "http" && value != "https") {
       return absl::InvalidArgumentError(
           absl::StrCat("protocol: ", Quoted(value), " is not a choice: give http or https"));
     }
-    conf->etcd.tls = value == "https";
-  } else if (key == "ca_cert" || key == "cacert") {
-    conf->etcd.ca_file = std::string(value);
-  } else {
-    (key == "ssl_cert" || key == "cert" ? conf->etcd.cert_file : conf->etcd.key_file) =
-        std::string(value);
+    etcd.tls = value == "https";
+    return absl::OkStatus();
   }
+  std::string* field = &etcd.key_file;
+  if (key == "ca_cert" || key == "cacert") field = &etcd.ca_file;
+  if (key == "ssl_cert" || key == "cert") field = &etcd.cert_file;
+  if (key == "user") field = &etcd.user;
+  if (key == "password_file") field = &etcd.password_file;
+  if (key == "etcd_prefix") field = &conf->election.prefix;
+  *field = std::string(value);
   return absl::OkStatus();
 }
 

@@ -20,8 +20,8 @@ struct RdzvConf {
   std::optional<int> keep_alive_max_attempt;
   std::optional<Duration> timeout;  // static rendezvous: how long to wait for all nodes
   HostMaster host_master = HostMaster::kAuto;
-  EtcdOptions etcd;                         // without its endpoints
-  std::vector<std::string> of_etcd;         // the keys given that only etcd has a use for
+  EtcdElectionOptions election;      // of the etcd backends; endpoints and job are not said here
+  std::vector<std::string> of_etcd;  // the keys given that only etcd has a use for
   std::vector<std::string> without_effect;  // torchrun's keys that have nothing to set here
 };
 

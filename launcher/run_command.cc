@@ -86,10 +86,6 @@ int RunCommand(const std::vector<std::string>& words, const EnvMap& env, char** 
   absl::StatusOr<Plan> plan = MakePlan(*options, env, machine);
   if (!plan.ok()) return Fail(plan.status());
   if (options->on("dry-run")) return PrintOut(DryRunText(*plan));
-  if (plan->agent.etcd.has_value()) {
-    return Fail(absl::UnimplementedError(absl::StrCat(
-        "--rdzv-backend ", options->text("rdzv-backend"), " is not available yet: use c10d")));
-  }
   ClusterDoor* cluster = FindClusterDoor();
   if (plan->spans_nodes() && cluster == nullptr) return BecomeCluster(argv);
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,12 +22,21 @@ while True:
 WORKER = ["--no-python", sys.executable, "-c", STEPPER]
 
 
+def reserved_port(case):
+    """A port of the loopback address that nobody gets who does not ask for this very one, until the case ends."""
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    case.addCleanup(holder.close)
+    return holder.getsockname()[1]
+
+
 class Member:
-    def __init__(self, name, folder):
+    def __init__(self, name, folder, case):
         self.name = name
         self.folder = folder
-        self.client = f"http://127.0.0.1:{harness.free_port()}"
-        self.peer = f"http://127.0.0.1:{harness.free_port()}"
+        self.client = f"http://127.0.0.1:{reserved_port(case)}"
+        self.peer = f"http://127.0.0.1:{reserved_port(case)}"
         self.process = None
         self.lines = []
 
@@ -37,7 +47,7 @@ class Etcd:
     def __init__(self, case, members=3):
         self.folder = tempfile.TemporaryDirectory()
         self.changed = threading.Condition()
-        self.members = [Member(f"m{i}", Path(self.folder.name)) for i in range(members)]
+        self.members = [Member(f"m{i}", Path(self.folder.name), case) for i in range(members)]
         case.addCleanup(self.folder.cleanup)
         case.addCleanup(self.kill_all)
         self.start_all()
@@ -85,6 +95,17 @@ class Etcd:
             member.process.kill()
             member.process.wait()
             member.process = None
+
+    def kill_leader(self):
+        """Kills the member that the others follow, and waits until they follow another one."""
+        self.kill(self.leader())
+        others = [member for member in self.members if member.process is not None]
+        with self.changed:
+            before = {member.name: len(member.lines) for member in others}
+            found = self.changed.wait_for(
+                lambda: any("became leader at term" in line for member in others
+                            for line in member.lines[before[member.name]:]), harness.PATIENCE)
+            assert found, "etcd has no new leader"
 
     def kill_all(self):
         for member in self.members:

@@ -5,7 +5,6 @@ import signal
 import unittest
 
 import etcd
-import harness
 from etcd import await_steps, report_gaps, steps
 from harness import MUSTERD, Case
 
@@ -15,7 +14,7 @@ class SeveralMusterd(Case):
         self.etcd = etcd.Etcd(self)
 
     def musterd(self):
-        daemon = self.start("--listen", f"127.0.0.1:{harness.free_port()}", "--etcd-endpoints", self.etcd.endpoints,
+        daemon = self.start("--listen", f"127.0.0.1:{etcd.reserved_port(self)}", "--etcd-endpoints", self.etcd.endpoints,
                             "--etcd-lease", 2, program=MUSTERD)
         daemon.endpoint = daemon.wait_line(r"listens on (127\.0\.0\.1:\d+)")[1]
         return daemon

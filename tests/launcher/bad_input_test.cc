@@ -54,7 +54,6 @@ const std::vector<BadInput>& Cases() {
       {"endpoint", {"run", "--rdzv-endpoint", "127.0.0.1:99999", "true"}, 2, "99999"},
       {"backend", {"run", "--rdzv-backend", "pigeon", "true"}, 2, "'pigeon'"},
       {"line_break", {"run", "--role", "r", "--nnodes", "1\n2", "true"}, 2, "'1 2'"},
-      {"etcd", {"run", "--rdzv-backend", "etcd", "true"}, 78, "not available yet"},
       {"missing_script", {"run", "/nowhere/train.py"}, 127, "'/nowhere/train.py'"},
       {"missing_program", {"run", "--no-python", "nosuchprogram"}, 127, "'nosuchprogram'"},
       {"not_executable", {"run", "--no-python", "/etc/passwd"}, 126, "not executable"},

@@ -129,9 +129,10 @@ TEST_F(PlanNodesTest, EtcdIsMetAtItsEndpoint) {
                       "--rdzv-id=x", "--rdzv-conf=protocol=https,ca_cert=/ca.pem"});
     EXPECT_EQ(plan.agent.endpoint_host, "e");
     EXPECT_EQ(plan.agent.endpoint_port, 2380);
-    ASSERT_TRUE(plan.agent.etcd.has_value());
-    EXPECT_TRUE(plan.agent.etcd->tls);
-    EXPECT_EQ(plan.agent.etcd->ca_file, "/ca.pem");
+    ASSERT_TRUE(plan.agent.election.has_value());
+    EXPECT_TRUE(plan.agent.election->etcd.tls);
+    EXPECT_EQ(plan.agent.election->etcd.ca_file, "/ca.pem");
+    EXPECT_EQ(plan.agent.election->prefix, "/muster/jobs/x");
     EXPECT_THAT(plan.warnings, IsEmpty());
     const std::string text = DryRunText(plan);
     EXPECT_THAT(text, ContainsRegex("rendezvous +etcd +--rdzv-backend\n"));
@@ -146,9 +147,20 @@ TEST_F(PlanNodesTest, EtcdIsMetAtItsEndpoint) {
   EXPECT_FALSE(Make({"--standalone", "--rdzv-backend=etcd"}).spans_nodes());
 }
 
+TEST_F(PlanNodesTest, EtcdMayHaveSeveralMembers) {
+  const Plan plan = Make({"--nnodes=2", "--rdzv-backend=etcd", "--rdzv-endpoint=e1,e2:1",
+                          "--rdzv-id=a b", "--rdzv-conf=etcd_prefix=/x,leader_lease=3"});
+  EXPECT_EQ(EtcdName(plan.agent.election->etcd), "etcd at e1:2379,e2:1");
+  EXPECT_EQ(plan.agent.election->prefix, "/x/jobs/a%20b");
+  EXPECT_EQ(plan.agent.election->lease, std::chrono::seconds(3));
+  EXPECT_THAT(UsageError({"--nnodes=2", "--rdzv-backend=etcd", "--rdzv-endpoint=e", "--rdzv-id=x",
+                          "--rdzv-conf=user=u"}),
+              HasSubstr("password come together"));
+}
+
 TEST_F(PlanNodesTest, KeysOfEtcdHaveNoEffectElsewhere) {
   Plan plan = Make({"--nnodes=2", "--rdzv-endpoint=m", "--rdzv-id=x", "--rdzv-conf=cert=/c"});
-  EXPECT_FALSE(plan.agent.etcd.has_value());
+  EXPECT_FALSE(plan.agent.election.has_value());
   EXPECT_THAT(plan.warnings, ElementsAre("--rdzv-conf: cert has no effect without --rdzv-backend "
                                          "etcd"));
 }

@@ -69,15 +69,26 @@ TEST(RdzvConf, EtcdIsReadByTheNamesOfBothBackends) {
   for (const char* text : {"protocol=https,ca_cert=/ca,ssl_cert=/cert,ssl_cert_key=/key",
                            "protocol=https,cacert=/ca,cert=/cert,key=/key"}) {
     const RdzvConf conf = ParseRdzvConf(text).value();
-    EXPECT_TRUE(conf.etcd.tls);
-    EXPECT_EQ(conf.etcd.ca_file, "/ca");
-    EXPECT_EQ(conf.etcd.cert_file, "/cert");
-    EXPECT_EQ(conf.etcd.key_file, "/key");
+    EXPECT_TRUE(conf.election.etcd.tls);
+    EXPECT_EQ(conf.election.etcd.ca_file, "/ca");
+    EXPECT_EQ(conf.election.etcd.cert_file, "/cert");
+    EXPECT_EQ(conf.election.etcd.key_file, "/key");
     EXPECT_EQ(conf.of_etcd.size(), 4u);
   }
-  EXPECT_FALSE(ParseRdzvConf("protocol=http")->etcd.tls);
+  EXPECT_FALSE(ParseRdzvConf("protocol=http")->election.etcd.tls);
   EXPECT_EQ(ProblemOf("protocol=ftp", absl::StatusCode::kInvalidArgument),
             "protocol: 'ftp' is not a choice: give http or https");
+}
+
+TEST(RdzvConf, ReadsOurOwnKeysOfEtcd) {
+  const RdzvConf conf =
+      *ParseRdzvConf("etcd_prefix=/x,leader_lease=3,user=muster,password_file=/password");
+  EXPECT_EQ(conf.election.prefix, "/x");
+  EXPECT_EQ(conf.election.lease, seconds(3));
+  EXPECT_EQ(conf.election.etcd.user, "muster");
+  EXPECT_EQ(conf.election.etcd.password_file, "/password");
+  EXPECT_THAT(ProblemOf("leader_lease=1", absl::StatusCode::kInvalidArgument),
+              ::testing::HasSubstr("2 s at least"));
 }
 
 }  // namespace
