@@ -10,8 +10,8 @@ namespace muster {
 namespace {
 
 constexpr MusterdGroup kGroups[] = {MusterdGroup::kListening, MusterdGroup::kState,
-                                    MusterdGroup::kSecurity, MusterdGroup::kLog,
-                                    MusterdGroup::kActions};
+                                    MusterdGroup::kSecurity,  MusterdGroup::kElection,
+                                    MusterdGroup::kLog,       MusterdGroup::kActions};
 
 std::string NameAndValue(const MusterdOption& option) {
   return absl::StrCat("--", option.name, option.is_switch() ? "" : " ", option.metavar);
