@@ -216,6 +216,17 @@ class AgentLoop {
                                       "--node",        hello.node_id,
                                       "--incarnation", absl::StrCat(hello.incarnation),
                                       "--generation",  absl::StrCat(assignment.generation)};
+    // Names of files, not what is in them.
+    const ClientSecurity& security = options_.security;
+    const std::pair<const char*, const std::string&> files[] = {
+        {"--tls-ca", security.tls.ca},
+        {"--tls-cert", security.tls.cert},
+        {"--tls-key", security.tls.key},
+        {"--tls-server-name", security.server_name},
+        {"--token-file", security.token_file}};
+    for (const auto& [option, value] : files) {
+      if (!value.empty()) words.insert(words.end(), {option, value});
+    }
     if (!options_.election.has_value()) return words;
     const EtcdOptions& etcd = options_.election->etcd;
     const std::vector<std::string> election = {"--etcd-prefix",

@@ -12,6 +12,7 @@
 #include "base/host_port.h"
 #include "base/time.h"
 #include "rendezvous/etcd_options.h"
+#include "rendezvous/security.h"
 #include "rendezvous/settings.h"
 
 namespace muster {
@@ -71,8 +72,11 @@ struct AgentOptions {
   // The endpoints are those of etcd, through which the agents elect the master.
   std::optional<EtcdElectionOptions> election;
   std::string endpoint_option = "--rdzv-endpoint";  // that it came from, for advice
-  int fixed_group_rank = -1;                        // static mode: --node-rank
-  std::string fixed_master_addr;                    // static mode
+  ClientSecurity security;                          // how it talks to the master
+  std::vector<std::string> allowed_peers;           // of a master on this node
+  bool require_auth = false;
+  int fixed_group_rank = -1;      // static mode: --node-rank
+  std::string fixed_master_addr;  // static mode
   int fixed_master_port = 0;
   std::string local_addr;  // --local-addr
   std::string topology_key;

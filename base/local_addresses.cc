@@ -71,4 +71,11 @@ std::string RouteAddress(const std::string& address) {
   return known ? AddressText(reinterpret_cast<const sockaddr*>(&own)) : "";
 }
 
+std::vector<std::string> LocalAddressesFrom(const std::string& first) {
+  std::vector<std::string> addresses = LocalAddresses();
+  addresses.erase(std::remove(addresses.begin(), addresses.end(), first), addresses.end());
+  if (!first.empty()) addresses.insert(addresses.begin(), first);
+  return addresses;
+}
+
 }  // namespace muster

@@ -11,6 +11,9 @@ namespace muster {
 // when the kernel does not tell.
 std::vector<std::string> LocalAddresses();
 
+// The same with `first`, unless it is empty, in front.
+std::vector<std::string> LocalAddressesFrom(const std::string& first);
+
 // True when `address` (a literal) belongs to this host: an interface has it, or it is a loopback
 // address.
 bool IsLocalAddress(const std::string& address);

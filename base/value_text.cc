@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/duration_text.h"
 #include "base/one_line.h"
 
@@ -87,6 +88,16 @@ absl::StatusOr<Duration> ParsePositiveSpan(absl::string_view text) {
   absl::StatusOr<Duration> span = ParseSpan(text);
   if (span.ok() && *span == Duration::zero()) return Bad(Quoted(text), " must be positive");
   return span;
+}
+
+absl::StatusOr<std::vector<std::string>> ParseNames(absl::string_view text) {
+  std::vector<std::string> names;
+  for (absl::string_view name : absl::StrSplit(text, ',')) {
+    name = absl::StripAsciiWhitespace(name);
+    if (name.empty()) return Bad(Quoted(text), " has an empty name: give a,b,c");
+    names.emplace_back(name);
+  }
+  return names;
 }
 
 absl::StatusOr<LogLevel> ParseLogLevel(absl::string_view text) {

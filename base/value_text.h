@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -33,6 +34,9 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text);
 // A span of time: seconds, or a number with a unit (base/duration_text.h).
 absl::StatusOr<Duration> ParseSpan(absl::string_view text);
 absl::StatusOr<Duration> ParsePositiveSpan(absl::string_view text);
+
+// Names with commas between them; blanks around them do not count, empty ones are refused.
+absl::StatusOr<std::vector<std::string>> ParseNames(absl::string_view text);
 
 // debug, info, warning, error; also Python's names and numbers, in any case.
 absl::StatusOr<LogLevel> ParseLogLevel(absl::string_view text);

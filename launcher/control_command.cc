@@ -98,13 +98,23 @@ int Stop(const Options& options, ControlClient& client) {
   return PrintOut(absl::StrCat("job ", options.program, " is stopped\n"));
 }
 
+ClientSecurity SecurityOf(const Options& options) {
+  ClientSecurity security;
+  security.tls = {options.text("tls-ca"), options.text("tls-cert"), options.text("tls-key")};
+  security.server_name = options.text("tls-server-name");
+  security.token_file = options.text("token-file");
+  return security;
+}
+
 // The first of the endpoints that serves. One that stands by refuses whatever it is asked.
 absl::StatusOr<std::unique_ptr<ControlClient>> FindMaster(const std::vector<HostPort>& endpoints,
+                                                          const ClientSecurity& security,
                                                           Duration timeout) {
   absl::Status last;
   for (const HostPort& endpoint : endpoints) {
+    if (absl::Status fits = CheckSecurity(security, endpoint); !fits.ok()) return fits;
     absl::StatusOr<std::unique_ptr<ControlClient>> client =
-        ControlClient::Connect(endpoint, timeout);
+        ControlClient::Connect(endpoint, security, timeout);
     last = client.status();
     if (client.ok() && endpoints.size() > 1) {
       v1::StatusRequest request;
@@ -123,7 +133,8 @@ int ControlCommand(const CommandSpec& command, const Options& options) {
       ParseEndpoints(options.text("rdzv-endpoint"), kPortDefault);
   if (!endpoints.ok()) return Fail(endpoints.status());
   const Duration timeout = ParsePositiveSpan(options.text("timeout")).value();
-  absl::StatusOr<std::unique_ptr<ControlClient>> client = FindMaster(*endpoints, timeout);
+  absl::StatusOr<std::unique_ptr<ControlClient>> client =
+      FindMaster(*endpoints, SecurityOf(options), timeout);
   if (!client.ok()) return Fail(client.status());
   const bool is_status = std::strcmp(command.name, "status") == 0;
   return is_status ? Status(options, **client) : Stop(options, **client);

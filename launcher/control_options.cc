@@ -56,8 +56,31 @@ constexpr OptionSpec kWatch{
     .check = Checked<ParseSwitch>,
 };
 
-constexpr OptionSpec kStatusOptions[] = {kEndpoint, kOutput, kWatch, kTimeout};
-constexpr OptionSpec kStopOptions[] = {kEndpoint, kTimeout};
+constexpr OptionSpec kTlsCa{.name = "tls-ca",
+                            .metavar = "FILE",
+                            .variable = "MUSTER_TLS_CA",
+                            .help = "Talk over TLS to a master with a certificate of this CA."};
+constexpr OptionSpec kTlsCert{.name = "tls-cert",
+                              .metavar = "FILE",
+                              .variable = "MUSTER_TLS_CERT",
+                              .help = "Certificate to show to a master that asks."};
+constexpr OptionSpec kTlsKey{.name = "tls-key",
+                             .metavar = "FILE",
+                             .variable = "MUSTER_TLS_KEY",
+                             .help = "The key of that certificate."};
+constexpr OptionSpec kTlsServerName{.name = "tls-server-name",
+                                    .metavar = "NAME",
+                                    .default_note = "the endpoint's host",
+                                    .help = "Name that the master's certificate must have."};
+constexpr OptionSpec kTokenFile{.name = "token-file",
+                                .metavar = "FILE",
+                                .variable = "MUSTER_TOKEN_FILE",
+                                .help = "File with the token that the master wants."};
+
+constexpr OptionSpec kStatusOptions[] = {kEndpoint, kOutput, kWatch,         kTimeout,  kTlsCa,
+                                         kTlsCert,  kTlsKey, kTlsServerName, kTokenFile};
+constexpr OptionSpec kStopOptions[] = {kEndpoint, kTimeout,       kTlsCa,    kTlsCert,
+                                       kTlsKey,   kTlsServerName, kTokenFile};
 
 constexpr CommandSpec kCommands[] = {
     {.name = "status",

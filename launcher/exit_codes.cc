@@ -15,6 +15,8 @@ int ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kUnimplemented:
       return kExitConfig;
+    case absl::StatusCode::kUnauthenticated:
+      return kExitNoPermission;
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       return kExitUnavailable;

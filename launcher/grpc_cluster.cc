@@ -47,15 +47,19 @@ std::unique_ptr<RendezvousClient> MakeClient(const AgentOptions& options) {
   cluster.election = options.election;
   cluster.own_host = options.local_addr;
   cluster.is_host = IsHost(options.host_master);
+  cluster.security = options.security;
+  cluster.allowed_peers = options.allowed_peers;
+  cluster.require_auth = options.require_auth;
   cluster.seed = RandomSeed();
   cluster.on_decision = [](const std::string& job_id, const Reason& reason) {
     if (LogEnabled(LogLevel::kInfo)) {
       Log(LogLevel::kInfo, absl::StrCat("master of job ", job_id, ": ", Sentence(reason)));
     }
   };
-  cluster.on_hosting = [](const std::string& address) {
+  const bool asks_who = HostedSecurity(cluster).asks_who();
+  cluster.on_hosting = [asks_who](const std::string& address) {
     const absl::StatusOr<HostPort> endpoint = ParseHostPort(address, 0);
-    const bool is_open = !endpoint.ok() || !IsLoopbackHost(endpoint->host);
+    const bool is_open = !asks_who && (!endpoint.ok() || !IsLoopbackHost(endpoint->host));
     Log(is_open ? LogLevel::kWarning : LogLevel::kInfo,
         absl::StrCat(
             "the master listens on ", address,
@@ -91,6 +95,10 @@ class GrpcCluster : public ClusterDoor {
   int SendLastWill(const std::vector<std::string>& words) override {
     std::map<std::string, std::string> values;
     for (size_t i = 0; i + 1 < words.size(); i += 2) values[words[i]] = words[i + 1];
+    ClientSecurity security;
+    security.tls = {values["--tls-ca"], values["--tls-cert"], values["--tls-key"]};
+    security.server_name = values["--tls-server-name"];
+    security.token_file = values["--token-file"];
     LastWill will;
     will.job_id = values["--job"];
     will.node_id = values["--node"];
@@ -106,6 +114,7 @@ class GrpcCluster : public ClusterDoor {
     ClusterOptions where;
     where.election = ElectionOf(values, *endpoints);
     where.endpoints = *std::move(endpoints);
+    where.security = std::move(security);
     absl::Status sent = muster::SendLastWill(where, will, kLastWillTimeout);
     if (sent.ok()) return 0;
     Log(LogLevel::kDebug, absl::StrCat("last-will: ", sent.message()));

@@ -10,9 +10,9 @@
 namespace muster {
 namespace {
 
-constexpr OptionGroup kGroups[] = {OptionGroup::kWorkers, OptionGroup::kNodes,
+constexpr OptionGroup kGroups[] = {OptionGroup::kWorkers,  OptionGroup::kNodes,
                                    OptionGroup::kFailures, OptionGroup::kOutput,
-                                   OptionGroup::kOther};
+                                   OptionGroup::kSecurity, OptionGroup::kOther};
 
 std::string DefaultText(const OptionSpec& spec) {
   if (*spec.default_note != 0) return spec.default_note;

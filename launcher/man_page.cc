@@ -10,9 +10,9 @@
 namespace muster {
 namespace {
 
-constexpr OptionGroup kGroups[] = {OptionGroup::kWorkers, OptionGroup::kNodes,
+constexpr OptionGroup kGroups[] = {OptionGroup::kWorkers,  OptionGroup::kNodes,
                                    OptionGroup::kFailures, OptionGroup::kOutput,
-                                   OptionGroup::kOther};
+                                   OptionGroup::kSecurity, OptionGroup::kOther};
 
 void AppendOption(const OptionSpec& spec, std::string* out) {
   absl::StrAppend(out, ".TP\n");

@@ -255,6 +255,37 @@ constexpr OptionSpec kOptions[] = {
      .help = "The same for stderr and filtered_stderr.log.",
      .check = Checked<ParseFilters>},
 
+    // ── Security ──
+    {.name = "tls-ca", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TLS_CA",
+     .in_torchrun = false,
+     .help = "Talk to the master over TLS; its certificate must be of the CA in this PEM file.",
+     .check = CheckedNotEmpty},
+    {.name = "tls-cert", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TLS_CERT",
+     .in_torchrun = false,
+     .help = "Certificate of this node (PEM): shown to the master, and to the others by the node "
+             "that hosts it. With --tls-ca and without this one a node does not host.",
+     .check = CheckedNotEmpty},
+    {.name = "tls-key", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TLS_KEY",
+     .in_torchrun = false,
+     .help = "The key of that certificate (PEM).",
+     .check = CheckedNotEmpty},
+    {.name = "tls-server-name", .group = kSecurity, .metavar = "NAME",
+     .default_note = "the endpoint's host", .in_torchrun = false,
+     .help = "Name that the master's certificate must have.",
+     .check = CheckedNotEmpty},
+    {.name = "token-file", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TOKEN_FILE",
+     .in_torchrun = false,
+     .help = "File with the token that the master wants, sent only over TLS or within this host.",
+     .check = CheckedNotEmpty},
+    {.name = "allowed-peers", .group = kSecurity, .metavar = "NAMES", .default_note = "any",
+     .in_torchrun = false,
+     .help = "Names in certificates (DNS, IP address, URI; *.example.org), one of which a node "
+             "must have when this node hosts the master.",
+     .check = Checked<ParseNames>},
+    {.name = "require-auth", .kind = kSwitch, .group = kSecurity, .in_torchrun = false,
+     .help = "Do not host a master outside loopback that asks nobody who they are.",
+     .check = Checked<ParseSwitch>},
+
     // ── Other ──
     {.name = "log-level", .group = kOther, .metavar = "debug|info|warning|error",
      .default_text = "warning",
@@ -319,6 +350,8 @@ const char* GroupTitle(OptionGroup group) {
       return "Failures and signals";
     case kOutput:
       return "Output of the workers";
+    case kSecurity:
+      return "Security";
     case kOther:
       return "Other";
   }

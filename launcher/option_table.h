@@ -18,7 +18,7 @@ enum class OptionKind {
   kRefused,  // one of torchrun's that makes no sense here; `help` says why and what to do
 };
 
-enum class OptionGroup { kWorkers, kNodes, kFailures, kOutput, kOther };
+enum class OptionGroup { kWorkers, kNodes, kFailures, kOutput, kSecurity, kOther };
 
 struct OptionSpec {
   const char* name;  // without dashes: "nproc-per-node" is --nproc-per-node and --nproc_per_node

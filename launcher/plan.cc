@@ -22,6 +22,7 @@ absl::StatusOr<Plan> MakePlan(const Options& chosen, const EnvMap& env, MachineP
   absl::Status status = AdoptSchedulerDefaults(env, &options);
   if (status.ok()) status = PlanWorkers(options, env, machine, &plan);
   if (status.ok()) status = PlanRendezvous(options, env, machine, &plan);
+  if (status.ok()) status = PlanSecurity(options, &plan);
   if (status.ok()) status = PlanRun(options, env, &plan);
   if (status.ok()) status = PlanCommand(options, env, machine, &plan);
   if (!status.ok()) return status;

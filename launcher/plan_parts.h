@@ -24,6 +24,9 @@ absl::Status PlanRendezvous(const Options& options, const EnvMap& env, MachinePr
 // The lines of the settings that all nodes share. Called by PlanRendezvous, last.
 void DescribeSettings(const Options& options, Plan* plan);
 
+// By what this node and the master know each other. Comes after PlanRendezvous.
+absl::Status PlanSecurity(const Options& options, Plan* plan);
+
 // Logs, standard input, signals and times.
 absl::Status PlanRun(const Options& options, const EnvMap& env, Plan* plan);
 

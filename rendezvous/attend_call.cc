@@ -1,6 +1,5 @@
 #include "rendezvous/attend_call.h"
 
-#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
@@ -9,35 +8,20 @@
 
 #include "base/mutex.h"
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/grpc_runtime.h"
 #include "rendezvous/message_codec.h"
 
 namespace muster {
 namespace {
 
-// The heartbeats judge whether the master answers; the pings only free connections whose other end
-// is gone for good. A master that was stopped for a while finds the streams that it had.
-constexpr int kKeepAliveTimeMs = 10'000;
-constexpr int kKeepAliveTimeoutMs = 300'000;
-
-std::shared_ptr<grpc::Channel> ChannelOn(UniqueFd connected, const std::string& authority) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepAliveTimeMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepAliveTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  arguments.SetMaxReceiveMessageSize(static_cast<int>(kWireBytesMax));
-  return grpc::CreateCustomInsecureChannelFromFd(authority, connected.release(), arguments);
-}
-
 class Call final : public AttendCall,
                    public grpc::ClientBidiReactor<v1::AgentMessage, v1::MasterMessage> {
  public:
-  Call(UniqueFd connected, const std::string& authority, Listener listener)
+  Call(MasterChannel channel, Listener listener)
       : listener_(std::move(listener)),
-        channel_(ChannelOn(std::move(connected), authority)),
-        stub_(v1::Rendezvous::NewStub(channel_)) {}
+        channel_(std::move(channel)),
+        stub_(v1::Rendezvous::NewStub(channel_.channel())) {
+    channel_.Authorize(&context_);
+  }
 
   // gRPC holds `self` until OnDone.
   void Begin(std::shared_ptr<Call> self) {
@@ -133,7 +117,7 @@ class Call final : public AttendCall,
   }
 
   const Listener listener_;
-  const std::shared_ptr<grpc::Channel> channel_;
+  const MasterChannel channel_;
   const std::unique_ptr<v1::Rendezvous::Stub> stub_;
   grpc::ClientContext context_;
   std::shared_ptr<Call> self_;
@@ -150,10 +134,8 @@ class Call final : public AttendCall,
 
 }  // namespace
 
-std::shared_ptr<AttendCall> AttendCall::Start(UniqueFd connected, const std::string& authority,
-                                              Listener listener) {
-  PrepareGrpc();
-  auto call = std::make_shared<Call>(std::move(connected), authority, std::move(listener));
+std::shared_ptr<AttendCall> AttendCall::Start(MasterChannel channel, Listener listener) {
+  auto call = std::make_shared<Call>(std::move(channel), std::move(listener));
   call->Begin(call);
   return call;
 }

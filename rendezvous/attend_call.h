@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "rendezvous/master_channel.h"
 #include "rendezvous/messages.h"
 
 namespace muster {
@@ -24,10 +24,7 @@ class AttendCall {
     std::function<void(absl::Status, bool heard_master)> on_end;
   };
 
-  // Opens the stream on a connected socket (cleartext HTTP/2). `authority` is the endpoint as the
-  // user wrote it.
-  static std::shared_ptr<AttendCall> Start(UniqueFd connected, const std::string& authority,
-                                           Listener listener);
+  static std::shared_ptr<AttendCall> Start(MasterChannel channel, Listener listener);
 
   virtual ~AttendCall() = default;
 

@@ -13,6 +13,7 @@
 #include "rendezvous/etcd_options.h"
 #include "rendezvous/reason.h"
 #include "rendezvous/rendezvous_client.h"
+#include "rendezvous/security.h"
 
 // The door of multi-node jobs. No type of gRPC is named here, so that a program can load what is
 // behind it when needed.
@@ -36,6 +37,13 @@ struct ClusterOptions {
   // virtual address); it then listens on all addresses. False: never.
   std::optional<bool> is_host;
 
+  // How to talk to the master, and how a master on this node lets others talk to it: with the same
+  // files, over TLS when there is a certificate. A node that has a CA and no certificate does not
+  // host. `require_auth`: nor does one without TLS, unless the endpoint is on loopback.
+  ClientSecurity security;
+  std::vector<std::string> allowed_peers;
+  bool require_auth = false;
+
   // How long one address of the endpoint may take to answer a connection.
   Duration connect_timeout = std::chrono::seconds(5);
 
@@ -48,6 +56,9 @@ struct ClusterOptions {
   std::function<void(const std::string& job_id, const Reason& reason)> on_decision;
   std::function<void(const std::string& address)> on_hosting;
 };
+
+// How a master on this node listens.
+ServerSecurity HostedSecurity(const ClusterOptions& options);
 
 // Hello::own_addresses and Hello::dialled_host are filled in by the client when the caller leaves
 // them empty. Destroying the client breaks its stream and ends the master that it hosts (up to half

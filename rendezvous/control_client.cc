@@ -1,6 +1,5 @@
 #include "rendezvous/control_client.h"
 
-#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -10,29 +9,33 @@
 
 #include "proto/status.grpc.pb.h"
 #include "rendezvous/dial.h"
-#include "rendezvous/grpc_runtime.h"
+#include "rendezvous/master_channel.h"
 #include "rendezvous/master_dial.h"
 #include "rendezvous/stream_end_text.h"
+#include "rendezvous/tls_refusal.h"
 
 namespace muster {
 namespace {
 
+// One try is all there is: a connection that is closed at once was refused.
+constexpr int kOften = 1000;
+
 // A job of ten thousand nodes is told in about 2 MB.
-constexpr int kAnswerBytesMax = 64 * 1024 * 1024;
+constexpr size_t kAnswerBytesMax = 64 * 1024 * 1024;
 
 class Client final : public ControlClient {
  public:
-  Client(HostPort endpoint, Connection connection, Duration timeout)
-      : endpoint_(std::move(endpoint)), timeout_(timeout) {
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(kAnswerBytesMax);
-    stub_ = v1::Control::NewStub(grpc::CreateCustomInsecureChannelFromFd(
-        ToString(endpoint_), connection.fd.release(), arguments));
-  }
+  Client(HostPort endpoint, ClientSecurity security, MasterChannel channel, Duration timeout)
+      : endpoint_(std::move(endpoint)),
+        security_(std::move(security)),
+        timeout_(timeout),
+        channel_(std::move(channel)),
+        stub_(v1::Control::NewStub(channel_.channel())) {}
 
   absl::StatusOr<v1::StatusResponse> GetStatus(const v1::StatusRequest& request) override {
     grpc::ClientContext context;
     context.set_deadline(Deadline());
+    channel_.Authorize(&context);
     v1::StatusResponse response;
     absl::Status status = FromGrpc(stub_->GetStatus(&context, request, &response));
     if (!status.ok()) return status;
@@ -42,15 +45,18 @@ class Client final : public ControlClient {
   absl::Status WatchStatus(const v1::StatusRequest& request,
                            const std::function<bool(const v1::StatusResponse&)>& take) override {
     grpc::ClientContext context;
+    channel_.Authorize(&context);
     const auto reader = stub_->WatchStatus(&context, request);
     v1::StatusResponse response;
+    bool has_heard = false;
     while (reader->Read(&response)) {
+      has_heard = true;
       if (take(response)) continue;
       context.TryCancel();
       reader->Finish();
       return absl::OkStatus();
     }
-    const absl::Status status = FromGrpc(reader->Finish());
+    const absl::Status status = FromGrpc(reader->Finish(), has_heard);
     return status.ok() ? absl::UnavailableError(ToString(endpoint_) + ": the master has gone")
                        : status;
   }
@@ -58,6 +64,7 @@ class Client final : public ControlClient {
   absl::Status StopJob(const v1::StopJobRequest& request) override {
     grpc::ClientContext context;
     context.set_deadline(Deadline());
+    channel_.Authorize(&context);
     v1::StopJobResponse response;
     return FromGrpc(stub_->StopJob(&context, request, &response));
   }
@@ -68,7 +75,7 @@ class Client final : public ControlClient {
   }
 
   // What the master itself says stands for itself; what keeps it from saying anything names it.
-  absl::Status FromGrpc(const grpc::Status& status) const {
+  absl::Status FromGrpc(const grpc::Status& status, bool has_heard = false) const {
     const std::string where = ToString(endpoint_) + ": ";
     const std::string& text = status.error_message();
     switch (status.error_code()) {
@@ -78,8 +85,14 @@ class Client final : public ControlClient {
         return absl::NotFoundError(text);
       case grpc::StatusCode::FAILED_PRECONDITION:
         return absl::FailedPreconditionError(text);
-      case grpc::StatusCode::UNAVAILABLE:
+      case grpc::StatusCode::UNAUTHENTICATED:
+      case grpc::StatusCode::PERMISSION_DENIED:
+        return absl::UnauthenticatedError(where + text);
+      case grpc::StatusCode::UNAVAILABLE: {
+        const auto refusal = TlsRefusal(endpoint_, security_, absl::UnavailableError(text), kOften);
+        if (refusal && !has_heard) return absl::UnauthenticatedError(refusal->reason);
         return absl::UnavailableError(where + text);
+      }
       case grpc::StatusCode::DEADLINE_EXCEEDED:
         return absl::DeadlineExceededError(where + "the master does not answer");
       case grpc::StatusCode::INTERNAL:
@@ -93,15 +106,16 @@ class Client final : public ControlClient {
   }
 
   const HostPort endpoint_;
+  const ClientSecurity security_;
   const Duration timeout_;
-  std::unique_ptr<v1::Control::Stub> stub_;
+  const MasterChannel channel_;
+  const std::unique_ptr<v1::Control::Stub> stub_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ControlClient>> ControlClient::Connect(const HostPort& endpoint,
-                                                                      Duration timeout) {
-  PrepareGrpc();
+absl::StatusOr<std::unique_ptr<ControlClient>> ControlClient::Connect(
+    const HostPort& endpoint, const ClientSecurity& security, Duration timeout) {
   const auto failed = [&](const absl::Status& status) {
     const std::string text = "no master at " + DialFailureText(endpoint, status);
     if (absl::IsFailedPrecondition(status)) return absl::UnimplementedError(text);
@@ -111,9 +125,12 @@ absl::StatusOr<std::unique_ptr<ControlClient>> ControlClient::Connect(const Host
   const absl::StatusOr<std::vector<std::string>> addresses = ResolveHost(endpoint.host);
   if (!addresses.ok()) return failed(addresses.status());
   absl::StatusOr<Connection> connection =
-      DialMaster(*addresses, endpoint.port, timeout, /*cancel_fd=*/-1);
+      DialMaster(*addresses, endpoint.port, timeout, /*cancel_fd=*/-1, security.has_tls());
   if (!connection.ok()) return failed(connection.status());
-  return std::make_unique<Client>(endpoint, *std::move(connection), timeout);
+  absl::StatusOr<MasterChannel> channel =
+      MasterChannel::Open(*std::move(connection), endpoint, security, timeout, kAnswerBytesMax);
+  if (!channel.ok()) return absl::UnauthenticatedError(channel.status().message());
+  return std::make_unique<Client>(endpoint, security, *std::move(channel), timeout);
 }
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include "base/host_port.h"
 #include "base/time.h"
 #include "proto/status.pb.h"
+#include "rendezvous/security.h"
 
 namespace muster {
 
@@ -19,12 +20,14 @@ namespace muster {
 //   DeadlineExceeded    it did not answer within `timeout`
 //   NotFound            it has no such job
 //   FailedPrecondition  the job has ended
+//   Unauthenticated     it does not take the token or certificate, or this side not its
 //   Unimplemented       what listens there is not a master
 //   Internal            everything else, with the other side's words
 class ControlClient {
  public:
   // Connects; `timeout` is for each address of the endpoint, and for each call but Watch.
   static absl::StatusOr<std::unique_ptr<ControlClient>> Connect(const HostPort& endpoint,
+                                                                const ClientSecurity& security,
                                                                 Duration timeout);
   virtual ~ControlClient() = default;
 

@@ -90,13 +90,17 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::StatusResponse> {
   std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 
-ControlService::ControlService() = default;
+ControlService::ControlService(CallGuard* guard) : guard_(guard) {}
 ControlService::~ControlService() = default;
 
 grpc::ServerUnaryReactor* ControlService::GetStatus(grpc::CallbackServerContext* context,
                                                     const v1::StatusRequest* request,
                                                     v1::StatusResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (const grpc::Status allowed = guard_->Check(*context); !allowed.ok()) {
+    reactor->Finish(allowed);
+    return reactor;
+  }
   const auto answer = [reactor, response, job_id = request->job_id()](
                           const std::shared_ptr<const MasterReport>& report) {
     const absl::Status status = Check(job_id, report);
@@ -112,13 +116,16 @@ grpc::ServerWriteReactor<v1::StatusResponse>* ControlService::WatchStatus(
     grpc::CallbackServerContext* context, const v1::StatusRequest* request) {
   const WatcherId id = NextWatcher();
   const auto stream = std::make_shared<WatchStream>(this, id, request->job_id());
+  const grpc::Status allowed = guard_->Check(*context);
   bool is_closed = false;
   {
     MutexLock lock(&mutex_);
     watches_[id] = stream;
     is_closed = is_closed_;
   }
-  if (is_closed) {
+  if (!allowed.ok()) {
+    stream->End(allowed);
+  } else if (is_closed) {
     stream->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the master stops"));
   } else {
     loop_->Post(muster::WatchStatus{id, QueryOf(*request, /*once=*/false),
@@ -131,6 +138,10 @@ grpc::ServerUnaryReactor* ControlService::StopJob(grpc::CallbackServerContext* c
                                                   const v1::StopJobRequest* request,
                                                   v1::StopJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (const grpc::Status allowed = guard_->Check(*context); !allowed.ok()) {
+    reactor->Finish(allowed);
+    return reactor;
+  }
   if (request->who().size() > kWhoBytesMax) {
     reactor->Finish(
         grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "who is longer than 255 bytes"));

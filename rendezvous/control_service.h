@@ -6,6 +6,7 @@
 
 #include "base/mutex.h"
 #include "proto/status.grpc.pb.h"
+#include "rendezvous/credentials.h"
 #include "rendezvous/master_loop.h"
 
 namespace muster {
@@ -13,11 +14,11 @@ namespace muster {
 class WatchStream;
 
 // Answers people and programs that ask for jobs or end them: turns requests into events of the loop
-// and its answers into messages. Decides nothing. Thread-safe.
+// and its answers into messages. Decides nothing but what the guard decides. Thread-safe.
 class ControlService final : public v1::Control::CallbackService {
  public:
-  ControlService();
-  ~ControlService() override;  // no call is left: the server has been shut down
+  explicit ControlService(CallGuard* guard);  // outlives the service
+  ~ControlService() override;                 // no call is left: the server has been shut down
 
   // Before the server starts. `loop` outlives the server.
   void SetLoop(MasterLoop* loop) { loop_ = loop; }
@@ -42,6 +43,7 @@ class ControlService final : public v1::Control::CallbackService {
 
   void Gone(WatcherId watcher);
 
+  CallGuard* const guard_;
   MasterLoop* loop_ = nullptr;
   Mutex mutex_;
   WatcherId last_watcher_ ABSL_GUARDED_BY(mutex_) = 0;

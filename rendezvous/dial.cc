@@ -97,6 +97,7 @@ absl::StatusOr<Connection> ConnectOne(const HostPort& endpoint, Duration timeout
   Connection connection{
       .fd = UniqueFd(socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
       .address = UnmapAddress(endpoint.host),
+      .port = endpoint.port,
       .own_address = ""};
   const int fd = connection.fd.get();
   if (fd < 0) return ConnectError(endpoint, errno);

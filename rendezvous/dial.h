@@ -19,8 +19,9 @@ absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host);
 
 // A TCP connection that was just made.
 struct Connection {
-  UniqueFd fd;              // non-blocking
-  std::string address;      // the one that answered
+  UniqueFd fd;          // non-blocking
+  std::string address;  // the one that answered
+  int port = 0;
   std::string own_address;  // of this host on that connection
 };
 

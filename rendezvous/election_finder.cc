@@ -38,8 +38,8 @@ absl::StatusOr<MasterFinder::Found> ElectionFinder::Reach(const std::string& lea
   if (!endpoint.ok()) return endpoint.status();
   const absl::StatusOr<std::vector<std::string>> addresses = resolve(endpoint->host);
   if (!addresses.ok()) return addresses.status();
-  absl::StatusOr<Connection> connection =
-      DialMaster(*addresses, endpoint->port, options_.connect_timeout, cancel_fd);
+  absl::StatusOr<Connection> connection = DialMaster(
+      *addresses, endpoint->port, options_.connect_timeout, cancel_fd, options_.security.has_tls());
   if (!connection.ok()) return connection.status();
   return Found{*std::move(connection), *endpoint, 0, ""};
 }

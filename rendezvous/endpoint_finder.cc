@@ -38,7 +38,8 @@ absl::StatusOr<Connection> EndpointFinder::Reach(const HostPort& endpoint, const
   if (options_.endpoints.size() == 1) {
     return HostOrConnect(endpoint, *std::move(addresses), cancel_fd);
   }
-  return DialMaster(*addresses, endpoint.port, options_.connect_timeout, cancel_fd);
+  return DialMaster(*addresses, endpoint.port, options_.connect_timeout, cancel_fd,
+                    options_.security.has_tls());
 }
 
 absl::StatusOr<Connection> EndpointFinder::HostOrConnect(const HostPort& endpoint,
@@ -73,7 +74,8 @@ absl::StatusOr<Connection> EndpointFinder::HostOrConnect(const HostPort& endpoin
   // A master that is not heard any more may hear, and must not take this node for lost.
   absl::StatusOr<Connection> connection =
       was_greeted_ ? Connect(addresses, port, options_.connect_timeout, cancel_fd)
-                   : DialMaster(addresses, port, options_.connect_timeout, cancel_fd);
+                   : DialMaster(addresses, port, options_.connect_timeout, cancel_fd,
+                                options_.security.has_tls());
   was_greeted_ = was_greeted_ || connection.ok();
   if (absl::IsUnavailable(connection.status()) && !forbidden.ok()) return forbidden;
   return connection;

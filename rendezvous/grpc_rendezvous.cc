@@ -14,9 +14,12 @@
 #include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "rendezvous/attend_call.h"
+#include "rendezvous/master_channel.h"
 #include "rendezvous/master_dial.h"
 #include "rendezvous/master_finder.h"
+#include "rendezvous/round_limits.h"
 #include "rendezvous/stream_end_text.h"
+#include "rendezvous/tls_refusal.h"
 
 namespace muster {
 namespace {
@@ -36,14 +39,6 @@ void Reset(int event_fd) {
   static_cast<void>(!read(event_fd, &ignored, sizeof(ignored)));
 }
 
-// This node's addresses, `first` in front.
-std::vector<std::string> OwnAddresses(const std::string& first) {
-  std::vector<std::string> addresses = LocalAddresses();
-  addresses.erase(std::remove(addresses.begin(), addresses.end(), first), addresses.end());
-  if (!first.empty()) addresses.insert(addresses.begin(), first);
-  return addresses;
-}
-
 }  // namespace
 
 // Each Open() is an epoch; what a thread brings for another epoch than the current one is dropped.
@@ -51,8 +46,11 @@ class GrpcRendezvous::Core : public std::enable_shared_from_this<Core> {
  public:
   Core(Clock* clock, const ClusterOptions& options)
       : finder_(MakeMasterFinder(clock, options)),
+        security_(options.security),
+        connect_timeout_(options.connect_timeout),
         ready_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        cancel_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+        cancel_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        tls_(options.security) {}
 
   void Start();
   void Shutdown();
@@ -75,6 +73,7 @@ class GrpcRendezvous::Core : public std::enable_shared_from_this<Core> {
   void AddFailureLocked(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RedialLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(uint64_t epoch, const absl::Status& status);
+  void Refuse(uint64_t epoch, const absl::Status& status);
 
   void EndLocked(StreamEnded end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PushLocked(ClientEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -82,6 +81,8 @@ class GrpcRendezvous::Core : public std::enable_shared_from_this<Core> {
   void SendLocked(AgentMessage message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<MasterFinder> finder_;
+  const ClientSecurity security_;
+  const Duration connect_timeout_;
   const UniqueFd ready_fd_;
   const UniqueFd cancel_fd_;
   std::thread thread_;
@@ -107,6 +108,8 @@ class GrpcRendezvous::Core : public std::enable_shared_from_this<Core> {
   int tries_left_ ABSL_GUARDED_BY(mutex_) = 0;        // endpoints, in this epoch
   std::string failures_ ABSL_GUARDED_BY(mutex_);      // of those that were tried
   int live_calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool has_workers_ ABSL_GUARDED_BY(mutex_) = false;  // as the last Hello said
+  TlsRefusals tls_ ABSL_GUARDED_BY(mutex_);
   bool resolving_ ABSL_GUARDED_BY(mutex_) = false;
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
@@ -168,6 +171,9 @@ void GrpcRendezvous::Core::Open() {
 
 void GrpcRendezvous::Core::Send(AgentMessage message) {
   MutexLock lock(&mutex_);
+  if (const auto* hello = std::get_if<Hello>(&message)) {
+    has_workers_ = hello->running.phase != WorkersPhase::kNone;
+  }
   if (finishing_) return;
   switch (stream_) {
     case Stream::kNone:
@@ -284,7 +290,7 @@ absl::StatusOr<std::vector<std::string>> GrpcRendezvous::Core::Resolve(const std
 
 void GrpcRendezvous::Core::Attach(uint64_t epoch, MasterFinder::Found found) {
   const std::string address = found.connection.address;
-  std::vector<std::string> own_addresses = OwnAddresses(found.connection.own_address);
+  std::vector<std::string> own_addresses = LocalAddressesFrom(found.connection.own_address);
   AttendCall::Listener listener{
       .on_message =
           [self = shared_from_this(), epoch](MasterMessage message) {
@@ -293,11 +299,13 @@ void GrpcRendezvous::Core::Attach(uint64_t epoch, MasterFinder::Found found) {
       .on_end = [self = shared_from_this(), epoch, address](
                     const absl::Status& status,
                     bool heard) { self->OnEnd(epoch, address, status, heard); }};
+  absl::StatusOr<MasterChannel> channel =
+      MasterChannel::Open(std::move(found.connection), found.endpoint, security_, connect_timeout_);
+  if (!channel.ok()) return Refuse(epoch, channel.status());
   MutexLock lock(&mutex_);
   if (epoch != epoch_ || abandoned_) return;
   ++live_calls_;
-  call_ = AttendCall::Start(std::move(found.connection.fd), ToString(found.endpoint),
-                            std::move(listener));
+  call_ = AttendCall::Start(*std::move(channel), std::move(listener));
   stream_ = Stream::kOpen;
   heard_ = false;
   tries_left_ -= found.passed_over + 1;
@@ -330,6 +338,8 @@ void GrpcRendezvous::Core::OnEnd(uint64_t epoch, const std::string& address,
   const std::string detail = StreamEndText(endpoint_, address, status, heard);
   if (heard)
     return EndLocked({.unreachable = false, .detail = detail, .obstacle = Obstacle::kNone});
+  const std::optional<Rejected> refusal = tls_.Ended(endpoint_, status);
+  if (refusal.has_value() && !has_workers_) PushLocked(MasterMessage(*refusal));
   AddFailureLocked(detail);
   passes_over_ = true;
   if (tries_left_ > 0 && !finishing_) return RedialLocked();
@@ -354,6 +364,18 @@ void GrpcRendezvous::Core::Fail(uint64_t epoch, const absl::Status& status) {
   if (epoch != epoch_ || abandoned_) return;
   AddFailureLocked(std::string(status.message()));
   EndLocked({.unreachable = true, .detail = failures_, .obstacle = ObstacleOf(status)});
+}
+
+// The files of this node's credentials cannot be used. With workers that is no reason to end: they
+// may be in the middle of a change.
+void GrpcRendezvous::Core::Refuse(uint64_t epoch, const absl::Status& status) {
+  const std::string problem(status.message());
+  {
+    MutexLock lock(&mutex_);
+    if (epoch != epoch_ || abandoned_) return;
+    if (!has_workers_) PushLocked(MasterMessage(Rejected{kExitBadSettings, problem}));
+  }
+  Fail(epoch, absl::UnavailableError(problem));
 }
 
 GrpcRendezvous::GrpcRendezvous(Clock* clock, const ClusterOptions& options)

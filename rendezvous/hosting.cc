@@ -15,14 +15,25 @@ const std::vector<std::string>& AllAddresses() {
 MasterServer::Options HostedServer(const ClusterOptions& options, const HostPort& address) {
   MasterServer::Options server;
   server.address = address;
+  server.security = HostedSecurity(options);
   server.loop.registry.seed = options.seed;
   server.loop.on_decision = options.on_decision;
   return server;
 }
 
+ServerSecurity HostedSecurity(const ClusterOptions& options) {
+  ServerSecurity security{.tls = {},
+                          .allowed_peers = options.allowed_peers,
+                          .token_file = options.security.token_file,
+                          .insecure = !options.require_auth};
+  if (!options.security.tls.cert.empty()) security.tls = options.security.tls;
+  return security;
+}
+
 std::vector<std::string> HostingAddresses(const ClusterOptions& options,
                                           const std::vector<std::string>& resolved) {
-  if (options.is_host == false) return {};
+  const bool lacks_certificate = options.security.has_tls() && options.security.tls.cert.empty();
+  if (options.is_host == false || lacks_certificate) return {};
   std::vector<std::string> own;
   std::copy_if(resolved.begin(), resolved.end(), std::back_inserter(own), IsLocalAddress);
   if (own.empty()) return options.is_host == true ? AllAddresses() : own;

@@ -10,6 +10,7 @@
 #include "rendezvous/dial.h"
 #include "rendezvous/etcd_client.h"
 #include "rendezvous/etcd_election.h"
+#include "rendezvous/master_channel.h"
 #include "rendezvous/stream_end_text.h"
 
 namespace muster {
@@ -46,7 +47,8 @@ void AwaitAnotherLeader(EtcdClient* client, const std::string& key, int64_t revi
   }
 }
 
-absl::Status SendTo(const HostPort& endpoint, const LastWill& will, Time deadline) {
+absl::Status SendTo(const HostPort& endpoint, const ClientSecurity& security, const LastWill& will,
+                    Time deadline) {
   RealClock clock;
   const auto failed = [&](const absl::Status& status) {
     return absl::Status(status.code(), DialFailureText(endpoint, status));
@@ -58,6 +60,9 @@ absl::Status SendTo(const HostPort& endpoint, const LastWill& will, Time deadlin
   if (!connection.ok()) return failed(connection.status());
 
   const std::string address = connection->address;
+  absl::StatusOr<MasterChannel> channel =
+      MasterChannel::Open(*std::move(connection), endpoint, security, deadline - clock.Now());
+  if (!channel.ok()) return failed(channel.status());
   const auto ending = std::make_shared<Ending>();
   AttendCall::Listener listener{.on_message = [](const MasterMessage&) { return true; },
                                 .on_end =
@@ -69,7 +74,7 @@ absl::Status SendTo(const HostPort& endpoint, const LastWill& will, Time deadlin
                                       ending->changed.SignalAll();
                                     }};
   const std::shared_ptr<AttendCall> call =
-      AttendCall::Start(std::move(connection->fd), ToString(endpoint), std::move(listener));
+      AttendCall::Start(*std::move(channel), std::move(listener));
   call->Send(will);
   call->HalfClose();
 
@@ -88,8 +93,8 @@ absl::Status SendTo(const HostPort& endpoint, const LastWill& will, Time deadlin
 }
 
 // The leader may be the node whose agent died: then the next one is waited for.
-absl::Status SendToElected(const EtcdElectionOptions& election, const LastWill& will,
-                           Time deadline) {
+absl::Status SendToElected(const EtcdElectionOptions& election, const ClientSecurity& security,
+                           const LastWill& will, Time deadline) {
   RealClock clock;
   const absl::StatusOr<std::unique_ptr<EtcdClient>> client = EtcdClient::Make(election.etcd);
   if (!client.ok()) return client.status();
@@ -102,7 +107,7 @@ absl::Status SendToElected(const EtcdElectionOptions& election, const LastWill& 
     last = absl::UnavailableError(EtcdName(election.etcd) + ": no master is elected");
     if (key->kvs_size() != 0 && !key->kvs(0).value().empty()) {
       const absl::StatusOr<HostPort> endpoint = ParseHostPort(key->kvs(0).value(), 0);
-      last = endpoint.ok() ? SendTo(*endpoint, will, deadline) : endpoint.status();
+      last = endpoint.ok() ? SendTo(*endpoint, security, will, deadline) : endpoint.status();
     }
     if (last.ok()) return last;
     AwaitAnotherLeader(client->get(), request.key(), key->header().revision(), deadline);
@@ -115,13 +120,13 @@ absl::Status SendToElected(const EtcdElectionOptions& election, const LastWill& 
 absl::Status SendLastWill(const ClusterOptions& where, const LastWill& will, Duration timeout) {
   RealClock clock;
   const Time end = clock.Now() + timeout;
-  if (where.election.has_value()) return SendToElected(*where.election, will, end);
+  if (where.election.has_value()) return SendToElected(*where.election, where.security, will, end);
   absl::Status last;
   for (size_t i = 0; i < where.endpoints.size(); ++i) {
     // Those that do not answer leave time for the others.
     const auto left = static_cast<Duration::rep>(where.endpoints.size() - i);
     const Time now = clock.Now();
-    last = SendTo(where.endpoints[i], will, now + (end - now) / left);
+    last = SendTo(where.endpoints[i], where.security, will, now + (end - now) / left);
     if (last.ok()) break;
   }
   return last;

@@ -18,9 +18,9 @@ absl::Status WithPortUser(const absl::Status& status, const std::string& address
 }  // namespace
 
 absl::StatusOr<Connection> DialMaster(const std::vector<std::string>& addresses, int port,
-                                      Duration patience, int cancel_fd) {
+                                      Duration patience, int cancel_fd, bool over_tls) {
   absl::StatusOr<Connection> connection = Connect(addresses, port, patience, cancel_fd);
-  if (!connection.ok()) return connection;
+  if (!connection.ok() || over_tls) return connection;
   const std::string where = ToString({connection->address, port});
   const absl::Status greeted = AwaitGreeting(connection->fd.get(), where, patience, cancel_fd);
   if (!greeted.ok()) return WithPortUser(greeted, connection->address, port);

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -11,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "rendezvous/control_service.h"
+#include "rendezvous/credentials.h"
 #include "rendezvous/grpc_runtime.h"
 #include "rendezvous/message_codec.h"
 #include "rendezvous/rendezvous_service.h"
@@ -64,8 +66,15 @@ absl::Status ProbeBind(const HostPort& address) {
   return error == 0 ? absl::OkStatus() : BindError(address, error);
 }
 
-std::unique_ptr<grpc::Server> Listen(const HostPort& address, RendezvousService* rendezvous,
-                                     ControlService* control, int* port) {
+int MessageBytesMax(const MasterLimits& limits) {
+  const size_t wanted = limits.message_bytes_max;
+  return static_cast<int>(wanted == 0 ? kWireBytesMax : std::min(wanted, kWireBytesMax));
+}
+
+std::unique_ptr<grpc::Server> Listen(const MasterServer::Options& options,
+                                     const std::shared_ptr<grpc::ServerCredentials>& credentials,
+                                     RendezvousService* rendezvous, ControlService* control,
+                                     int* port) {
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepAliveTimeMs);
@@ -73,8 +82,8 @@ std::unique_ptr<grpc::Server> Listen(const HostPort& address, RendezvousService*
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kClientPingIntervalMinMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(kWireBytesMax));
-  builder.AddListeningPort(ToString(address), grpc::InsecureServerCredentials(), port);
+  builder.SetMaxReceiveMessageSize(MessageBytesMax(options.limits));
+  builder.AddListeningPort(ToString(options.address), credentials, port);
   builder.RegisterService(rendezvous);
   builder.RegisterService(control);
   OfferHealth();
@@ -84,11 +93,16 @@ std::unique_ptr<grpc::Server> Listen(const HostPort& address, RendezvousService*
 }  // namespace
 
 struct MasterServer::Parts {
-  Parts(Clock* clock, MasterLoop::Options options) : loop(clock, &service, std::move(options)) {
+  Parts(Clock* clock, const Options& options, std::unique_ptr<CallGuard> call_guard)
+      : guard(std::move(call_guard)),
+        service(clock, guard.get(), options.limits),
+        control(guard.get()),
+        loop(clock, &service, options.loop) {
     service.SetLoop(&loop);
     control.SetLoop(&loop);
   }
 
+  const std::unique_ptr<CallGuard> guard;
   RendezvousService service;
   ControlService control;
   MasterLoop loop;
@@ -99,9 +113,16 @@ struct MasterServer::Parts {
 
 absl::StatusOr<std::unique_ptr<MasterServer>> MasterServer::Start(Clock* clock, Options options) {
   PrepareGrpc();
+  if (absl::Status status = CheckSecurity(options.security, options.address); !status.ok()) {
+    return status;
+  }
   if (absl::Status status = ProbeBind(options.address); !status.ok()) return status;
-  auto parts = std::make_unique<Parts>(clock, std::move(options.loop));
-  parts->server = Listen(options.address, &parts->service, &parts->control, &parts->port);
+  const auto credentials = MakeServerCredentials(options.security.tls);
+  if (!credentials.ok()) return credentials.status();
+  absl::StatusOr<std::unique_ptr<CallGuard>> guard = CallGuard::Make(options.security);
+  if (!guard.ok()) return guard.status();
+  auto parts = std::make_unique<Parts>(clock, options, *std::move(guard));
+  parts->server = Listen(options, *credentials, &parts->service, &parts->control, &parts->port);
   if (parts->server != nullptr && parts->port != 0) {
     auto server = std::unique_ptr<MasterServer>(new MasterServer(std::move(parts)));
     server->SetServing(true);

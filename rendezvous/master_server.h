@@ -9,7 +9,9 @@
 
 #include "base/clock.h"
 #include "base/host_port.h"
+#include "rendezvous/admission_limits.h"
 #include "rendezvous/master_loop.h"
+#include "rendezvous/security.h"
 
 namespace muster {
 
@@ -18,14 +20,18 @@ class MasterServer {
  public:
   struct Options {
     HostPort address;  // an IP literal of this host, or "0.0.0.0" or "::"; port 0: any free one
+    ServerSecurity security;
+    MasterLimits limits;
     MasterLoop::Options loop;
   };
 
   // Listens when it returns. `clock` outlives the server. Errors, each one line:
-  //   AlreadyExists       something listens on the address and port already (the port is never
-  //   shared) NotFound            the address is not one of this host PermissionDenied    a port
-  //   below 1024 without the right to it Unavailable         everything else, with the system's
-  //   words
+  //   AlreadyExists: something listens there already (the port is never shared).
+  //   NotFound: the address is not one of this host.
+  //   PermissionDenied: a port below 1024 without the right to it.
+  //   FailedPrecondition, InvalidArgument: `security` does not fit the address or itself
+  //     (CheckSecurity), or a file of it cannot be used.
+  //   Unavailable: everything else, with the system's words.
   static absl::StatusOr<std::unique_ptr<MasterServer>> Start(Clock* clock, Options options);
 
   // Ends all streams. What has been sent gets half a second to leave.

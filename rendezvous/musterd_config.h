@@ -12,6 +12,7 @@
 #include "base/env.h"
 #include "base/host_port.h"
 #include "base/log.h"
+#include "rendezvous/admission_limits.h"
 #include "rendezvous/etcd_options.h"
 #include "rendezvous/security.h"
 
@@ -26,6 +27,7 @@ struct MusterdConfig {
   std::string state_dir;  // folder; empty: nothing is kept
   ServerSecurity security;
   EtcdElectionOptions election;  // counts where etcd has endpoints
+  MasterLimits limits;
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kDated;
   std::optional<HostPort> http;  // where the HTTP pages are; nothing: nowhere

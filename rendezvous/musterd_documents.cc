@@ -11,7 +11,8 @@ namespace {
 
 constexpr MusterdGroup kGroups[] = {MusterdGroup::kListening, MusterdGroup::kState,
                                     MusterdGroup::kSecurity,  MusterdGroup::kElection,
-                                    MusterdGroup::kLog,       MusterdGroup::kActions};
+                                    MusterdGroup::kLimits,    MusterdGroup::kLog,
+                                    MusterdGroup::kActions};
 
 std::string NameAndValue(const MusterdOption& option) {
   return absl::StrCat("--", option.name, option.is_switch() ? "" : " ", option.metavar);
@@ -101,6 +102,10 @@ its dashes; a switch is true or false there.
 .TP
 SIGTERM, SIGINT
 Stop: agents are told to come back later. The second one ends musterd at once.
+.TP
+SIGHUP
+Read certificates, keys and tokens again. (They are noticed by themselves, too: this says what is in
+force, or what is wrong.)
 .SH EXIT STATUS
 0: stopped by SIGTERM or SIGINT. 2: an option is wrong. 69: it cannot listen. 70, 71: a fault in
 musterd, no thread or memory. 78: it refuses to work like this. 143, 130: a second signal.

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/unique_fd.h"
 #include "base/version.h"
+#include "rendezvous/credential_files.h"
 #include "rendezvous/file_store.h"
 #include "rendezvous/musterd_config.h"
 #include "rendezvous/musterd_documents.h"
@@ -64,13 +65,43 @@ absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
       absl::StrCat("--config: cannot read ", path, ": ", std::strerror(errno)));
 }
 
-// Waits for a signal, and tells the service manager meanwhile that the master's loop turns.
-int AwaitSignal(int signals_fd, const ServiceNotify& notify, StandingMaster* master) {
+// What an operator should know of the files that the master trusts, as they are now; it reads them
+// again by itself before it uses them.
+void LogSecurity(const MusterdConfig& config) {
+  const ServerSecurity& security = config.security;
+  for (const std::string& file : {security.token_file, security.tls.key}) {
+    if (const std::string problem = ExposureOf(file); !problem.empty()) {
+      Log(LogLevel::kWarning, problem);
+    }
+  }
+  absl::Status tokens;
+  if (!security.token_file.empty()) tokens = ReadTokens(security.token_file).status();
+  const absl::StatusOr<std::string> certificate = CheckTlsFiles(security.tls);
+  for (const absl::Status& status : {tokens, certificate.status()}) {
+    if (status.ok()) continue;
+    Log(LogLevel::kWarning, absl::StrCat(status.message(), ": what was read before stays"));
+  }
+  if (certificate.ok() && security.has_tls()) Log(LogLevel::kInfo, *certificate);
+  if (security.asks_who()) return;
+  const bool is_open = !IsLoopbackHost(config.listen.host);
+  Log(is_open ? LogLevel::kWarning : LogLevel::kInfo,
+      "agents are not asked who they are (--tls-ca, --token-file)");
+}
+
+// Waits for the signal to stop, and tells the service manager meanwhile that the master's loop
+// turns.
+int AwaitStop(int signals_fd, const MusterdConfig& config, const ServiceNotify& notify,
+              StandingMaster* master) {
   EventLoop loop;
   int signal = 0;
   loop.Watch(signals_fd, EPOLLIN, [&](uint32_t) {
     signalfd_siginfo info{};
-    if (read(signals_fd, &info, sizeof(info)) == sizeof(info)) signal = info.ssi_signo;
+    if (read(signals_fd, &info, sizeof(info)) != sizeof(info)) return;
+    if (info.ssi_signo == SIGHUP) {
+      LogSecurity(config);
+    } else {
+      signal = static_cast<int>(info.ssi_signo);
+    }
   });
   const Duration pulse = notify.watchdog() / 2;
   Time pulse_at = pulse > Duration::zero() ? EventLoop::Now() : kNever;
@@ -85,10 +116,10 @@ int AwaitSignal(int signals_fd, const ServiceNotify& notify, StandingMaster* mas
 }
 
 int Serve(const MusterdCommand& command, const EnvMap& env) {
-  // Blocked before there are threads, so that only AwaitSignal takes them.
+  // Blocked before there are threads, so that only AwaitStop takes them.
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGINT}) sigaddset(&signals, number);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   const UniqueFd signals_fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 
@@ -110,9 +141,10 @@ int Serve(const MusterdCommand& command, const EnvMap& env) {
     const HostPort http{command.config.http->host, (*master)->http_port()};
     Log(LogLevel::kInfo, absl::StrCat("shows itself over HTTP on ", ToString(http)));
   }
+  LogSecurity(command.config);
   notify.Send(absl::StrCat("READY=1\nSTATUS=listens on ", where));
 
-  const int signal = AwaitSignal(signals_fd.get(), notify, master->get());
+  const int signal = AwaitStop(signals_fd.get(), command.config, notify, master->get());
   notify.Send("STOPPING=1");
   Log(LogLevel::kInfo, absl::StrCat("stops: ", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
   // From here on a second signal ends the process at once.

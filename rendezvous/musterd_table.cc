@@ -18,6 +18,7 @@ constexpr int kDefaultPort = 29400;
 constexpr int kEtcdPort = 2379;
 constexpr Duration kEtcdLeaseMin = std::chrono::seconds(2);
 constexpr int kDefaultHttpPort = 29401;
+constexpr int kCountMax = 1'000'000'000;
 
 // The value of `parse(text)`, or its problem.
 template <typename Parse, typename T>
@@ -93,6 +94,61 @@ absl::Status SetEtcd(absl::string_view text, MusterdConfig* config) {
   return absl::OkStatus();
 }
 
+absl::Status ReadPath(absl::string_view text, std::string* path) {
+  if (text.empty()) return absl::InvalidArgumentError("an empty text is no file");
+  *path = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status SetTlsCert(absl::string_view text, MusterdConfig* config) {
+  return ReadPath(text, &config->security.tls.cert);
+}
+
+absl::Status SetTlsKey(absl::string_view text, MusterdConfig* config) {
+  return ReadPath(text, &config->security.tls.key);
+}
+
+absl::Status SetTlsCa(absl::string_view text, MusterdConfig* config) {
+  return ReadPath(text, &config->security.tls.ca);
+}
+
+absl::Status SetTokenFile(absl::string_view text, MusterdConfig* config) {
+  return ReadPath(text, &config->security.token_file);
+}
+
+absl::Status SetAllowedPeers(absl::string_view text, MusterdConfig* config) {
+  return Read(text, ParseNames, &config->security.allowed_peers);
+}
+
+// 0: no limit.
+template <typename T>
+absl::Status ReadCount(absl::string_view text, T* count) {
+  const absl::StatusOr<int> number = ParseWhole(text, 0, kCountMax);
+  if (!number.ok()) return number.status();
+  *count = static_cast<T>(*number);
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxAgents(absl::string_view text, MusterdConfig* config) {
+  return ReadCount(text, &config->limits.streams_max);
+}
+
+absl::Status SetJoinsPerSecond(absl::string_view text, MusterdConfig* config) {
+  return ReadCount(text, &config->limits.streams_per_second);
+}
+
+absl::Status SetMaxMessageBytes(absl::string_view text, MusterdConfig* config) {
+  constexpr int64_t kMin = 1024;
+  constexpr int64_t kMax = 256 * 1024;  // the protocol's (rendezvous/message_codec.h)
+  const absl::StatusOr<int64_t> bytes = ParseBytes(text);
+  if (!bytes.ok()) return bytes.status();
+  if (*bytes < kMin || *bytes > kMax) {
+    return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " is not from 1K to 256K"));
+  }
+  config->limits.message_bytes_max = static_cast<size_t>(*bytes);
+  return absl::OkStatus();
+}
+
 absl::Status SetLogLevel(absl::string_view text, MusterdConfig* config) {
   return Read(text, ParseLogLevel, &config->log_level);
 }
@@ -127,6 +183,23 @@ constexpr MusterdOption kOptions[] = {
              "master that starts again goes on with its jobs, and no worker notices.",
      .set = SetStateDir},
 
+    {.name = "tls-cert", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TLS_CERT",
+     .help = "Speak TLS, with the certificate in this PEM file (its chain behind it).",
+     .set = SetTlsCert},
+    {.name = "tls-key", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TLS_KEY",
+     .help = "The key of that certificate, in PEM form.",
+     .set = SetTlsKey},
+    {.name = "tls-ca", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TLS_CA",
+     .help = "Take only agents that have a certificate of this CA (mutual TLS).",
+     .set = SetTlsCa},
+    {.name = "allowed-peers", .group = kSecurity, .metavar = "NAMES", .default_note = "any",
+     .help = "Of those, take only certificates with one of these names: DNS names (*.example.org), "
+             "IP addresses or URIs (spiffe://...), with commas between them.",
+     .set = SetAllowedPeers},
+    {.name = "token-file", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TOKEN_FILE",
+     .help = "Take only agents that know a token of this file, one a line. Needs TLS outside "
+             "loopback.",
+     .set = SetTokenFile},
     {.name = "insecure", .group = kSecurity,
      .help = "Listen outside loopback without TLS: whoever reaches the port takes part.",
      .set = SetInsecure},
@@ -161,6 +234,16 @@ constexpr MusterdOption kOptions[] = {
     {.name = "etcd-password-file", .group = kElection, .metavar = "FILE",
      .help = "The user's password, on the first line; read again for each new token.",
      .set = SetEtcd<&EtcdOptions::password_file>},
+
+    {.name = "max-agents", .group = kLimits, .metavar = "N", .default_text = "20000",
+     .help = "Agents that are connected at once. 0: no limit.",
+     .set = SetMaxAgents},
+    {.name = "joins-per-second", .group = kLimits, .metavar = "N", .default_text = "10000",
+     .help = "Agents that may connect within a second. 0: no limit.",
+     .set = SetJoinsPerSecond},
+    {.name = "max-message-bytes", .group = kLimits, .metavar = "BYTES", .default_text = "256K",
+     .help = "Size of one message of an agent, 1K to 256K.",
+     .set = SetMaxMessageBytes},
 
     {.name = "log-level", .group = kLog, .metavar = "debug|info|warning|error",
      .default_text = "info",
@@ -202,6 +285,8 @@ const char* GroupTitle(MusterdGroup group) {
       return "Security";
     case kElection:
       return "Several masters";
+    case kLimits:
+      return "Limits";
     case kLog:
       return "Log";
     case kActions:

@@ -14,7 +14,7 @@
 
 namespace muster {
 
-enum class MusterdGroup { kListening, kState, kSecurity, kElection, kLog, kActions };
+enum class MusterdGroup { kListening, kState, kSecurity, kElection, kLimits, kLog, kActions };
 
 struct MusterdOption {
   const char* name;  // without dashes; the entry of the file has the same name

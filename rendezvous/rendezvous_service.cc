@@ -7,6 +7,7 @@
 
 #include "rendezvous/message_codec.h"
 #include "rendezvous/peer_address.h"
+#include "rendezvous/round_limits.h"
 
 namespace muster {
 namespace {
@@ -126,11 +127,43 @@ class AttendStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::
   std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 
-RendezvousService::RendezvousService() = default;
+// The end of a call that may not be made. A new agent is told that it is rejected, and ends; one
+// that has workers keeps them and tries again, as do those who have to wait for room.
+class RefusedStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::MasterMessage> {
+ public:
+  explicit RefusedStream(grpc::Status status) : status_(std::move(status)) {
+    if (status_.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+      Finish(status_);
+    } else {
+      StartRead(&incoming_);
+    }
+  }
+
+ private:
+  void OnReadDone(bool ok) override {
+    const bool is_new = ok && incoming_.has_hello() &&
+                        incoming_.hello().running().phase() == v1::WORKERS_PHASE_NONE;
+    if (!is_new) return Finish(status_);
+    rejected_ = Encode(Rejected{kExitRefused, status_.error_message()});
+    StartWriteAndFinish(&rejected_, grpc::WriteOptions(), status_);
+  }
+
+  void OnDone() override { delete this; }
+
+  const grpc::Status status_;
+  v1::AgentMessage incoming_;
+  v1::MasterMessage rejected_;
+};
+
+RendezvousService::RendezvousService(Clock* clock, CallGuard* guard, const MasterLimits& limits)
+    : clock_(clock), guard_(guard), gate_(limits) {}
 RendezvousService::~RendezvousService() = default;
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::MasterMessage>* RendezvousService::Attend(
     grpc::CallbackServerContext* context) {
+  if (const grpc::Status admitted = Admit(*context); !admitted.ok()) {
+    return new RefusedStream(admitted);
+  }
   std::shared_ptr<AttendStream> stream;
   StreamId id = 0;
   {
@@ -142,6 +175,14 @@ grpc::ServerBidiReactor<v1::AgentMessage, v1::MasterMessage>* RendezvousService:
   loop_->Post(StreamOpened{id});
   stream->Start();
   return stream.get();
+}
+
+grpc::Status RendezvousService::Admit(const grpc::CallbackServerContext& context) {
+  if (grpc::Status status = guard_->Check(context); !status.ok()) return status;
+  MutexLock lock(&mutex_);
+  const std::optional<std::string> refusal = gate_.Enter(clock_->Now(), streams_.size());
+  if (!refusal.has_value()) return grpc::Status::OK;
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED, *refusal};
 }
 
 void RendezvousService::Send(StreamId stream, const MasterMessage& message) {

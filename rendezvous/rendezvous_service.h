@@ -4,8 +4,11 @@
 #include <map>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/admission_limits.h"
+#include "rendezvous/credentials.h"
 #include "rendezvous/master_loop.h"
 
 namespace muster {
@@ -14,11 +17,13 @@ class AttendStream;
 
 // The gRPC side of a master: one reactor per agent, no thread per agent. Turns what the streams
 // bring into events of the loop and the loop's calls into writes; decides nothing but what no
-// machine should see: a message that does not decode, a first message that is neither Hello nor
-// LastWill, a Hello in the middle, an agent that stopped reading.
+// machine should see: a caller that the guard refuses, one stream too many, a message that does not
+// decode, a first message that is neither Hello nor LastWill, a Hello in the middle, an agent that
+// stopped reading.
 class RendezvousService final : public v1::Rendezvous::CallbackService, public AgentStreams {
  public:
-  RendezvousService();
+  // Both outlive the service.
+  RendezvousService(Clock* clock, CallGuard* guard, const MasterLimits& limits);
   ~RendezvousService() override;  // no stream is left: the server has been shut down
 
   // Before the server starts. `loop` outlives the server.
@@ -35,11 +40,15 @@ class RendezvousService final : public v1::Rendezvous::CallbackService, public A
  private:
   friend class AttendStream;
 
+  grpc::Status Admit(const grpc::CallbackServerContext& context);
   std::shared_ptr<AttendStream> Find(StreamId stream);
   void Gone(StreamId stream);
 
+  Clock* const clock_;
+  CallGuard* const guard_;
   MasterLoop* loop_ = nullptr;
   Mutex mutex_;
+  StreamGate gate_ ABSL_GUARDED_BY(mutex_);
   StreamId last_stream_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<StreamId, std::shared_ptr<AttendStream>> streams_ ABSL_GUARDED_BY(mutex_);
 };

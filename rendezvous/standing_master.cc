@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "rendezvous/credential_files.h"
+#include "rendezvous/credentials.h"
 #include "rendezvous/dial.h"
 
 namespace muster {
@@ -57,6 +59,10 @@ absl::Status StandingMaster::Begin(MusterdState* state) {
 }
 
 absl::Status StandingMaster::Campaign() {
+  if (!config_.security.token_file.empty()) {
+    const auto tokens = ReadTokens(config_.security.token_file);
+    if (!tokens.ok()) return tokens.status();
+  }
   ElectedMaster::Options options;
   options.election = config_.election;
   options.seed = RandomSeed();
@@ -72,7 +78,9 @@ absl::Status StandingMaster::Campaign() {
     return ToString({AdvertisedHost(config_.listen.host), port});
   };
   options.stand_by = [this]() -> absl::StatusOr<std::unique_ptr<StandbyServer>> {
-    auto standby = StandbyServer::Start({address_, port_}, grpc::InsecureServerCredentials());
+    const auto credentials = MakeServerCredentials(config_.security.tls);
+    if (!credentials.ok()) return credentials.status();
+    auto standby = StandbyServer::Start({address_, port_}, *credentials);
     if (standby.ok()) port_ = (*standby)->port();
     return standby;
   };
@@ -88,6 +96,8 @@ absl::StatusOr<ElectedMaster::Served> StandingMaster::Serve(MasterLoop::Options 
   MasterServer::Options options;
   options.loop = std::move(loop);
   options.address = {address_, port_};
+  options.security = config_.security;
+  options.limits = config_.limits;
   options.loop.registry.seed = RandomSeed();
   options.loop.on_decision = [](const std::string& job_id, const Reason& reason) {
     if (LogEnabled(LogLevel::kInfo)) {

@@ -43,6 +43,12 @@ TEST(ValueText, SpansHaveAUnitOrAreSeconds) {
   EXPECT_EQ(ProblemOf(ParsePositiveSpan("0")), "'0' must be positive");
 }
 
+TEST(ValueText, NamesAreBetweenCommas) {
+  EXPECT_EQ(*ParseNames("a, b"), (std::vector<std::string>{"a", "b"}));
+  for (const char* text : {"", "a,", ",a", "a,,b", " "})
+    EXPECT_FALSE(ParseNames(text).ok()) << text;
+}
+
 TEST(ValueText, LogLevelsAreOursAndPythons) {
   EXPECT_EQ(*ParseLogLevel("WARNING"), LogLevel::kWarning);
   EXPECT_EQ(*ParseLogLevel("critical"), LogLevel::kError);

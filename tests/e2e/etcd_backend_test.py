@@ -2,10 +2,14 @@
 
 import os
 import re
+import shutil
 import signal
+import tempfile
 import unittest
+from pathlib import Path
 
 import etcd
+from certificates import Authority
 from etcd import await_steps, report_gaps, steps
 from harness import HELLO, Case
 
@@ -48,6 +52,18 @@ class EtcdBackend(Case):
         self.assertEqual(sorted(re.findall(r"rank (\d) of 2", "".join(job.text("out") for job in jobs))), ["0", "1"])
         self.assertEqual(self.etcd.value("/muster/jobs/job/leader"), "")
         self.assert_nothing_left(*jobs)
+
+    def test_the_elected_agent_asks_who_connects_and_proves_who_it_is(self):
+        folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        authority = Authority(folder / "authority")
+        cert, key = authority.issue("node", "IP:127.0.0.1")
+        secured = ["--tls-ca", authority.ca, "--tls-cert", cert, "--tls-key", key, "--require-auth"]
+        jobs = [self.node(name, *secured, nnodes=2, worker=[HELLO]) for name in "ab"]
+        self.assertEqual([job.wait() for job in jobs], [0, 0], "\n".join(job.text() for job in jobs))
+        without = self.node("c", "--tls-ca", authority.ca, nnodes=2, worker=[HELLO])
+        self.assertEqual(without.wait(), 2)
+        self.assert_one_line(without, "any node can be elected: one that hosts the master over TLS needs --tls-cert and --tls-key")
 
     def test_the_agent_that_is_the_master_is_killed(self):
         jobs = self.nodes("--rdzv-conf", "last_call_timeout=1,leader_lease=2", nnodes="2:3")

@@ -1,10 +1,14 @@
 """Several musterd of which one leads: a trainer does not notice when that one is killed."""
 
 import os
+import shutil
 import signal
+import tempfile
 import unittest
+from pathlib import Path
 
 import etcd
+from certificates import Authority
 from etcd import await_steps, report_gaps, steps
 from harness import MUSTERD, Case
 
@@ -13,9 +17,9 @@ class SeveralMusterd(Case):
     def setUp(self):
         self.etcd = etcd.Etcd(self)
 
-    def musterd(self):
+    def musterd(self, *options):
         daemon = self.start("--listen", f"127.0.0.1:{etcd.reserved_port(self)}", "--etcd-endpoints", self.etcd.endpoints,
-                            "--etcd-lease", 2, program=MUSTERD)
+                            "--etcd-lease", 2, *options, program=MUSTERD)
         daemon.endpoint = daemon.wait_line(r"listens on (127\.0\.0\.1:\d+)")[1]
         return daemon
 
@@ -56,6 +60,28 @@ class SeveralMusterd(Case):
         standby.wait_line("leads and serves at")
         standby.signal(signal.SIGTERM)
         self.assertEqual(standby.wait(), 0)
+
+    def test_each_asks_who_connects_and_proves_who_it_is(self):
+        folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        authority = Authority(folder / "authority")
+        cert, key = authority.issue("master", "IP:127.0.0.1")
+        token = folder / "token"
+        token.write_text("0123456789abcdef-token")
+        token.chmod(0o600)
+        secured = ["--tls-cert", cert, "--tls-key", key, "--token-file", token]
+        leader = self.musterd(*secured)
+        leader.wait_line("leads and serves at")
+        standby = self.musterd(*secured)
+        standby.wait_line(f"the master is at {leader.endpoint}")
+        run = ["run", "--nnodes", 1, "--rdzv-endpoint", f"{standby.endpoint},{leader.endpoint}", "--rdzv-id", "job"]
+        for code, words in ((0, ["--token-file", token]), (77, [])):
+            node = self.start(*run, "--tls-ca", authority.ca, *words, "/bin/true")
+            self.assertEqual(node.wait(), code, node.text())
+        leader.signal(signal.SIGTERM)
+        standby.wait_line("leads and serves at")
+        node = self.start(*run, "--tls-ca", authority.ca, "--token-file", token, "/bin/true")
+        self.assertEqual(node.wait(), 0, node.text())
 
 
 if __name__ == "__main__":

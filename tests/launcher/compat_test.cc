@@ -63,7 +63,7 @@ TEST(Compat, MarksOurOwnOptions) { ExpectRows("muster's own options", false); }
 TEST(Compat, EveryVariableOfTheTableIsThere) {
   std::map<std::string, Cells> rows = Rows("Variables that torchrun reads");
   for (const OptionSpec& spec : RunOptions()) {
-    if (*spec.variable == 0) continue;
+    if (*spec.variable == 0 || absl::StartsWith(spec.variable, "MUSTER_")) continue;
     EXPECT_TRUE(rows.contains(Code(spec.variable))) << spec.variable;
   }
 }

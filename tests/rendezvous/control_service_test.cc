@@ -28,7 +28,7 @@ class ControlServiceTest : public testing::Test {
     options.address = {"127.0.0.1", 0};
     server_ = MasterServer::Start(&clock_, std::move(options)).value();
     endpoint_ = {"127.0.0.1", server_->port()};
-    client_ = ControlClient::Connect(endpoint_, 20s).value();
+    client_ = ControlClient::Connect(endpoint_, {}, 20s).value();
   }
 
   std::unique_ptr<TestAgent> Attend(const std::string& job_id, const std::string& node_id,
@@ -183,14 +183,16 @@ TEST_F(ControlServiceTest, AStandbyIsReachableAndDoesNotServe) {
   for (const char* service : {"", "muster.v1.Rendezvous", "muster.v1.Control"}) {
     EXPECT_EQ(HealthOf(where, service), "\x08\x02") << service;
   }
-  const absl::Status status = ControlClient::Connect(where, 20s).value()->GetStatus({}).status();
+  const absl::Status status =
+      ControlClient::Connect(where, {}, 20s).value()->GetStatus({}).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_NE(status.message().find("the master is at node1:29400"), std::string::npos) << status;
 }
 
 TEST_F(ControlServiceTest, WhoIsNoMasterIsToldApartFromNobody) {
   const ReservedPort nobody;
-  const absl::Status status = ControlClient::Connect({"127.0.0.1", nobody.number()}, 20s).status();
+  const absl::Status status =
+      ControlClient::Connect({"127.0.0.1", nobody.number()}, {}, 20s).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_EQ(status.message(),
             "no master at 127.0.0.1:" + std::to_string(nobody.number()) + ": connection refused");

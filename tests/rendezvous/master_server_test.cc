@@ -57,6 +57,7 @@ class MasterServerTest : public testing::Test {
   static absl::StatusOr<std::unique_ptr<MasterServer>> StartOn(Clock* clock,
                                                                const HostPort& address) {
     MasterServer::Options options;
+    options.security.insecure = true;
     options.address = address;
     options.loop.registry.on_violation = [](const std::string& what) { ADD_FAILURE() << what; };
     return MasterServer::Start(clock, std::move(options));

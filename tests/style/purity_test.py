@@ -13,7 +13,8 @@ import sources  # noqa: E402  (the path is set above)
 # By the name of the file without its suffix.
 PURE = re.compile(r"(.*_machine(_.*)?|rank_assignment|restart_policy|failure_triage|worker_env|worker_command|numa_plan|hostlist|"
                   r"warden_protocol|settings|reason|invariants|(agent_|master_)?messages|events|"
-                  r"round_.*|job_record|effect_hold|record_keeper|admission|incident|formation_gate|restart_backoff|master_address|node|"
+                  r"round_.*|job_record|effect_hold|record_keeper|admission(_limits)?|security|musterd_(config|table|documents)|"
+                  r"incident|formation_gate|restart_backoff|master_address|node|"
                   r"incident_record(er)?|job_journal|job_status|histogram)$")
 FOLDERS = ("base", "rendezvous", "agent", "launcher")
 
