@@ -65,7 +65,7 @@ std::unique_ptr<RendezvousClient> MakeClient(const AgentOptions& options) {
             "the master listens on ", address,
             is_open ? " and asks nobody who they are: keep the port inside the cluster" : ""));
   };
-  return MakeClusterRendezvous(std::move(cluster));
+  return MakeClusterRendezvous(cluster);
 }
 
 // The words of a last will that agent_loop.cc adds where masters are elected.

@@ -63,7 +63,7 @@ ServerSecurity HostedSecurity(const ClusterOptions& options);
 // Hello::own_addresses and Hello::dialled_host are filled in by the client when the caller leaves
 // them empty. Destroying the client breaks its stream and ends the master that it hosts (up to half
 // a second, for what is still to be sent).
-std::unique_ptr<RendezvousClient> MakeClusterRendezvous(ClusterOptions options);
+std::unique_ptr<RendezvousClient> MakeClusterRendezvous(const ClusterOptions& options);
 
 }  // namespace muster
 

@@ -391,7 +391,7 @@ void GrpcRendezvous::Finish() { core_->Finish(); }
 int GrpcRendezvous::fd() const { return core_->fd(); }
 std::optional<ClientEvent> GrpcRendezvous::Receive() { return core_->Receive(); }
 
-std::unique_ptr<RendezvousClient> MakeClusterRendezvous(ClusterOptions options) {
+std::unique_ptr<RendezvousClient> MakeClusterRendezvous(const ClusterOptions& options) {
   static auto* const kClock = new RealClock;
   return std::make_unique<GrpcRendezvous>(kClock, options);
 }

@@ -93,11 +93,12 @@ std::unique_ptr<grpc::Server> Listen(const MasterServer::Options& options,
 }  // namespace
 
 struct MasterServer::Parts {
-  Parts(Clock* clock, const Options& options, std::unique_ptr<CallGuard> call_guard)
+  Parts(Clock* clock, const MasterLimits& limits, MasterLoop::Options loop_options,
+        std::unique_ptr<CallGuard> call_guard)
       : guard(std::move(call_guard)),
-        service(clock, guard.get(), options.limits),
+        service(clock, guard.get(), limits),
         control(guard.get()),
-        loop(clock, &service, options.loop) {
+        loop(clock, &service, std::move(loop_options)) {
     service.SetLoop(&loop);
     control.SetLoop(&loop);
   }
@@ -121,7 +122,8 @@ absl::StatusOr<std::unique_ptr<MasterServer>> MasterServer::Start(Clock* clock, 
   if (!credentials.ok()) return credentials.status();
   absl::StatusOr<std::unique_ptr<CallGuard>> guard = CallGuard::Make(options.security);
   if (!guard.ok()) return guard.status();
-  auto parts = std::make_unique<Parts>(clock, options, *std::move(guard));
+  auto parts =
+      std::make_unique<Parts>(clock, options.limits, std::move(options.loop), *std::move(guard));
   parts->server = Listen(options, *credentials, &parts->service, &parts->control, &parts->port);
   if (parts->server != nullptr && parts->port != 0) {
     auto server = std::unique_ptr<MasterServer>(new MasterServer(std::move(parts)));
