@@ -3,8 +3,8 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <climits>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -98,6 +98,31 @@ int Stop(const Options& options, ControlClient& client) {
   return PrintOut(absl::StrCat("job ", options.program, " is stopped\n"));
 }
 
+int Drain(const Options& options, ControlClient& client) {
+  const std::string& node = options.text("node");
+  int64_t at_most_ms = 0;
+  if (options.given("at-most")) {
+    const Duration at_most = ParsePositiveSpan(options.text("at-most")).value();
+    at_most_ms = std::chrono::ceil<std::chrono::milliseconds>(at_most).count();
+  }
+  const auto fill = [&](auto* request) {
+    request->set_job_id(options.program);
+    request->set_who(Who());
+    request->set_at_most_ms(at_most_ms);
+  };
+  v1::DrainJobRequest job_request;
+  v1::DrainNodeRequest node_request;
+  fill(&job_request);
+  fill(&node_request);
+  node_request.set_node_id(node);
+  const absl::Status drained =
+      node.empty() ? client.DrainJob(job_request) : client.DrainNode(node_request);
+  if (!drained.ok()) return Fail(drained);
+  const std::string what = node.empty() ? "" : absl::StrCat("node ", node, " of ");
+  return PrintOut(absl::StrCat(what, "job ", options.program,
+                               " ends at the next commit point of its workers\n"));
+}
+
 ClientSecurity SecurityOf(const Options& options) {
   ClientSecurity security;
   security.tls = {options.text("tls-ca"), options.text("tls-cert"), options.text("tls-key")};
@@ -136,8 +161,9 @@ int ControlCommand(const CommandSpec& command, const Options& options) {
   absl::StatusOr<std::unique_ptr<ControlClient>> client =
       FindMaster(*endpoints, SecurityOf(options), timeout);
   if (!client.ok()) return Fail(client.status());
-  const bool is_status = std::strcmp(command.name, "status") == 0;
-  return is_status ? Status(options, **client) : Stop(options, **client);
+  const std::string name = command.name;
+  if (name == "status") return Status(options, **client);
+  return name == "stop" ? Stop(options, **client) : Drain(options, **client);
 }
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// `muster status` and `muster stop`: asks a master, prints its answer on stdout, and returns the
+// `muster status`, `stop` and `drain`: asks a master, prints its answer on stdout, and returns the
 // exit code (docs/EXIT_CODES.md). Blocks. In muster-cluster only.
 int ControlCommand(const CommandSpec& command, const Options& options);
 

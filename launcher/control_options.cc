@@ -77,10 +77,28 @@ constexpr OptionSpec kTokenFile{.name = "token-file",
                                 .variable = "MUSTER_TOKEN_FILE",
                                 .help = "File with the token that the master wants."};
 
+constexpr OptionSpec kNode{
+    .name = "node",
+    .metavar = "NAME",
+    .default_note = "all: the whole job",
+    .has_pet = false,
+    .help = "Take only this node out; the job goes on without it.",
+};
+constexpr OptionSpec kAtMost{
+    .name = "at-most",
+    .metavar = "TIME",
+    .default_note = "the job's join_timeout",
+    .has_pet = false,
+    .help = "Workers that have come to no commit point after so long are stopped.",
+    .check = Checked<ParsePositiveSpan>,
+};
+
 constexpr OptionSpec kStatusOptions[] = {kEndpoint, kOutput, kWatch,         kTimeout,  kTlsCa,
                                          kTlsCert,  kTlsKey, kTlsServerName, kTokenFile};
 constexpr OptionSpec kStopOptions[] = {kEndpoint, kTimeout,       kTlsCa,    kTlsCert,
                                        kTlsKey,   kTlsServerName, kTokenFile};
+constexpr OptionSpec kDrainOptions[] = {kEndpoint, kNode,   kAtMost,        kTimeout,  kTlsCa,
+                                        kTlsCert,  kTlsKey, kTlsServerName, kTokenFile};
 
 constexpr CommandSpec kCommands[] = {
     {.name = "status",
@@ -91,6 +109,10 @@ constexpr CommandSpec kCommands[] = {
      .arguments = "JOB",
      .help = "Ends a job on all its nodes: its workers are stopped, every launcher returns 143",
      .options = kStopOptions},
+    {.name = "drain",
+     .arguments = "JOB",
+     .help = "Lets a job, or one node of it, end at a commit point of its workers",
+     .options = kDrainOptions},
 };
 
 }  // namespace

@@ -72,6 +72,7 @@ std::string HelpText() {
   muster run --help                             all options
   muster status [OPTIONS] [JOB]                 what a master's jobs are doing, and why
   muster stop [OPTIONS] JOB                     end a job on all its nodes
+  muster drain [OPTIONS] JOB                    end a job, or a node of it, at a commit point
   muster version                                print the version
   muster help [COMMAND]                         print this text, or that of a command
 
@@ -118,6 +119,7 @@ std::string CommandsDocument() {
 | `muster run [OPTIONS] PROGRAM [ARGUMENTS...]` | runs a job, or one node of it |
 | `muster status [OPTIONS] [JOB]` | prints what a master's jobs are doing, and why |
 | `muster stop [OPTIONS] JOB` | ends a job on all its nodes |
+| `muster drain [OPTIONS] JOB` | lets a job, or one node of it, end at a commit point |
 | `muster version` | prints the version |
 | `muster help [COMMAND]` | prints a short text, or all options of a command |
 

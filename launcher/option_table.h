@@ -48,7 +48,7 @@ struct CommandSpec {
 const CommandSpec& RunSpec();
 inline std::span<const OptionSpec> RunOptions() { return RunSpec().options; }
 
-// The commands that speak to a master: status, stop.
+// The commands that speak to a master: status, stop, drain.
 std::span<const CommandSpec> ControlSpecs();
 
 // The row with exactly this name (dashes, not underscores); null when there is none.

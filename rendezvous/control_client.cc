@@ -62,14 +62,29 @@ class Client final : public ControlClient {
   }
 
   absl::Status StopJob(const v1::StopJobRequest& request) override {
-    grpc::ClientContext context;
-    context.set_deadline(Deadline());
-    channel_.Authorize(&context);
     v1::StopJobResponse response;
-    return FromGrpc(stub_->StopJob(&context, request, &response));
+    return Call(&v1::Control::Stub::StopJob, request, &response);
+  }
+  absl::Status DrainJob(const v1::DrainJobRequest& request) override {
+    v1::DrainJobResponse response;
+    return Call(&v1::Control::Stub::DrainJob, request, &response);
+  }
+  absl::Status DrainNode(const v1::DrainNodeRequest& request) override {
+    v1::DrainNodeResponse response;
+    return Call(&v1::Control::Stub::DrainNode, request, &response);
   }
 
  private:
+  template <typename Request, typename Response>
+  absl::Status Call(grpc::Status (v1::Control::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                              Response*),
+                    const Request& request, Response* response) {
+    grpc::ClientContext context;
+    context.set_deadline(Deadline());
+    channel_.Authorize(&context);
+    return FromGrpc((stub_.get()->*method)(&context, request, response));
+  }
+
   std::chrono::system_clock::time_point Deadline() const {
     return std::chrono::system_clock::now() + timeout_;
   }

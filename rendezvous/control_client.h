@@ -18,7 +18,7 @@ namespace muster {
 // Errors of all calls, one line each:
 //   Unavailable         no master answers there, or it has gone
 //   DeadlineExceeded    it did not answer within `timeout`
-//   NotFound            it has no such job
+//   NotFound            it has no such job, or the job no such node
 //   FailedPrecondition  the job has ended
 //   Unauthenticated     it does not take the token or certificate, or this side not its
 //   Unimplemented       what listens there is not a master
@@ -38,6 +38,8 @@ class ControlClient {
                                    const std::function<bool(const v1::StatusResponse&)>& take) = 0;
 
   virtual absl::Status StopJob(const v1::StopJobRequest& request) = 0;
+  virtual absl::Status DrainJob(const v1::DrainJobRequest& request) = 0;
+  virtual absl::Status DrainNode(const v1::DrainNodeRequest& request) = 0;
 };
 
 }  // namespace muster

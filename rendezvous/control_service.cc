@@ -1,5 +1,7 @@
 #include "rendezvous/control_service.h"
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +19,12 @@ constexpr size_t kWhoBytesMax = 255;
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+// What cannot be meant is no limit, or the longest.
+Duration SpanOf(int64_t ms) {
+  const auto longest = std::chrono::floor<std::chrono::milliseconds>(kLongestTimeout);
+  return std::chrono::milliseconds(std::clamp<int64_t>(ms, 0, longest.count()));
 }
 
 StatusQuery QueryOf(const v1::StatusRequest& request, bool once) {
@@ -137,19 +145,46 @@ grpc::ServerWriteReactor<v1::StatusResponse>* ControlService::WatchStatus(
 grpc::ServerUnaryReactor* ControlService::StopJob(grpc::CallbackServerContext* context,
                                                   const v1::StopJobRequest* request,
                                                   v1::StopJobResponse* response) {
+  return Command(context, request->job_id(), request->who(),
+                 StopRequested{OneLine(request->who())});
+}
+
+grpc::ServerUnaryReactor* ControlService::DrainJob(grpc::CallbackServerContext* context,
+                                                   const v1::DrainJobRequest* request,
+                                                   v1::DrainJobResponse* response) {
+  return Command(context, request->job_id(), request->who(),
+                 DrainRequested{"", OneLine(request->who()), SpanOf(request->at_most_ms())});
+}
+
+grpc::ServerUnaryReactor* ControlService::DrainNode(grpc::CallbackServerContext* context,
+                                                    const v1::DrainNodeRequest* request,
+                                                    v1::DrainNodeResponse* response) {
+  if (request->node_id().empty() && guard_->Check(*context).ok()) {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no node is named"));
+    return reactor;
+  }
+  return Command(
+      context, request->job_id(), request->who(),
+      DrainRequested{request->node_id(), OneLine(request->who()), SpanOf(request->at_most_ms())});
+}
+
+grpc::ServerUnaryReactor* ControlService::Command(grpc::CallbackServerContext* context,
+                                                  const std::string& job_id, const std::string& who,
+                                                  RoundEvent event) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   if (const grpc::Status allowed = guard_->Check(*context); !allowed.ok()) {
     reactor->Finish(allowed);
     return reactor;
   }
-  if (request->who().size() > kWhoBytesMax) {
+  if (who.size() > kWhoBytesMax) {
     reactor->Finish(
         grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "who is longer than 255 bytes"));
     return reactor;
   }
-  loop_->Post(
-      JobCommand{request->job_id(), StopRequested{OneLine(request->who())},
-                 [reactor](const absl::Status& status) { reactor->Finish(ToGrpc(status)); }});
+  loop_->Post(JobCommand{job_id, std::move(event), [reactor](const absl::Status& status) {
+                           reactor->Finish(ToGrpc(status));
+                         }});
   return reactor;
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 
 #include "base/mutex.h"
 #include "proto/status.grpc.pb.h"
@@ -31,6 +32,12 @@ class ControlService final : public v1::Control::CallbackService {
   grpc::ServerUnaryReactor* StopJob(grpc::CallbackServerContext* context,
                                     const v1::StopJobRequest* request,
                                     v1::StopJobResponse* response) override;
+  grpc::ServerUnaryReactor* DrainJob(grpc::CallbackServerContext* context,
+                                     const v1::DrainJobRequest* request,
+                                     v1::DrainJobResponse* response) override;
+  grpc::ServerUnaryReactor* DrainNode(grpc::CallbackServerContext* context,
+                                      const v1::DrainNodeRequest* request,
+                                      v1::DrainNodeResponse* response) override;
 
   // Ends every watch: the master stops.
   void CloseAll();
@@ -41,6 +48,8 @@ class ControlService final : public v1::Control::CallbackService {
  private:
   friend class WatchStream;
 
+  grpc::ServerUnaryReactor* Command(grpc::CallbackServerContext* context, const std::string& job_id,
+                                    const std::string& who, RoundEvent event);
   void Gone(WatcherId watcher);
 
   CallGuard* const guard_;

@@ -10,6 +10,7 @@ NodeState StateOfMember(const Node& node, const Seat& seat) {
   switch (seat.phase) {
     case WorkersPhase::kNone:
     case WorkersPhase::kRunning:
+      if (node.draining) return NodeState::kDraining;
       return node.ready     ? NodeState::kReady
              : node.started ? NodeState::kRunning
                             : NodeState::kStarting;
@@ -161,6 +162,8 @@ const char* Label(NodeState state) {
       return "leaving";
     case NodeState::kLost:
       return "lost";
+    case NodeState::kDraining:
+      return "draining";
   }
   return "";
 }

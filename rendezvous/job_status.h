@@ -27,6 +27,7 @@ enum class NodeState {
   kSucceeded,  // its workers have all exited with 0
   kLeaving,    // it goes away on purpose
   kLost,       // its connection is gone
+  kDraining,   // its workers end at their next commit point, and then it goes
 };
 
 struct NodeStatus {

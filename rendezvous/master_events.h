@@ -41,7 +41,7 @@ struct TellWhenIdle {
 };
 
 // An operator's order to one job. `answer` may be empty, and is called on the loop's thread with
-// OK; NotFound: no such job, with the nearest name; FailedPrecondition: it has ended.
+// OK; NotFound: no such job (with the nearest name) or node; FailedPrecondition: it has ended.
 struct JobCommand {
   std::string job_id;
   RoundEvent event;

@@ -49,6 +49,12 @@ JobRegistry::Options Completed(JobRegistry::Options options) {
   return options;
 }
 
+// The node that an order is about; empty: none.
+std::string NodeOf(const RoundEvent& event) {
+  const auto* drain = std::get_if<DrainRequested>(&event);
+  return drain == nullptr ? "" : drain->node_id;
+}
+
 // What a heartbeat brings about, and nothing else.
 bool IsHeartbeat(const RoundEffects& effects) {
   const auto* send = effects.size() == 1 ? std::get_if<SendTo>(&effects.front()) : nullptr;
@@ -177,6 +183,9 @@ void MasterLoop::Handle(Time now, const JobCommand& event) {
   } else if (machine->verdict()) {
     status = absl::FailedPreconditionError("job " + event.job_id +
                                            " has ended already: " + Sentence(machine->reason()));
+  } else if (const std::string node = NodeOf(event.event);
+             !node.empty() && machine->nodes().count(node) == 0) {
+    status = absl::NotFoundError("there is no node '" + node + "' in job " + event.job_id);
   } else {
     std::vector<JobEffects> all = registry_.StepJob(now, event.job_id, event.event);
     if (event.answer) all.back().afterwards = [answer = event.answer] { answer(absl::OkStatus()); };

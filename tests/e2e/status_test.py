@@ -14,7 +14,7 @@ from pathlib import Path
 import harness
 from harness import MUSTERD, Case
 
-# Says READY over its socket, as the SDK does, and works until that closes.
+# Says READY over its socket, as the SDK does, and works until it is drained or the socket closes.
 WORKER = ["--no-python", "python3", "-c", """
 import os, socket
 agent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -22,7 +22,7 @@ agent.connect(os.environ["MUSTER_SOCKET"])
 agent.send(b"READY=1")
 print("up", os.environ["RANK"], os.environ["MUSTER_GENERATION"], flush=True)
 while True:
-    if agent.recv(4096) == b"":
+    if agent.recv(4096) in (b"", b"DRAIN=1"):
         break
 """]
 
@@ -124,6 +124,22 @@ class EmbeddedMaster(Status):
             thread.join()
         self.assertEqual(code, 78, err)
         self.assertIn(self.endpoint, err)
+
+
+    def test_a_node_and_then_the_job_end_at_a_commit_point(self):
+        a = self.node("a", "--rdzv-conf", "last_call_timeout=1", "--log-level", "info")
+        b = self.node("b", "--rdzv-conf", "last_call_timeout=1")
+        for job in (a, b):
+            job.wait_line(r"^up \d 1$", count=2)
+        self.assertEqual(self.ask("drain", "digits", "--node", "c"),
+                         (1, "", "muster: there is no node 'c' in job digits\n"))
+        self.assertEqual(self.ask("drain", "digits", "--node", "b")[0], 0)
+        self.assertEqual(b.wait(), 0)
+        a.wait_line(r"1 of 2")
+        self.assertEqual(self.status()["why"]["reason"], "waiting_for_nodes")
+        self.assertEqual(self.ask("drain", "digits")[0], 0)
+        self.assertEqual(a.wait(), 0)
+        self.assert_nothing_left(a, b)
 
 
 class StandingMaster(Status):

@@ -130,6 +130,28 @@ TEST_F(ControlServiceTest, StoppingAJobEndsItOnceAndSaysByWhom) {
   EXPECT_EQ(again.message(), "job digits has ended already: job stopped by anna");
 }
 
+TEST_F(ControlServiceTest, ADrainReachesTheMembersAndAnUnknownNodeIsNamed) {
+  const auto a = Attend("digits", "a", 2);
+  const auto b = Attend("digits", "b", 2);
+  a->Await<Assignment>();
+  b->Await<Assignment>();
+  v1::DrainNodeRequest node;
+  node.set_job_id("digits");
+  node.set_who("anna");
+  EXPECT_TRUE(absl::IsInternal(client_->DrainNode(node)));
+  node.set_node_id("c");
+  EXPECT_EQ(client_->DrainNode(node), absl::NotFoundError("there is no node 'c' in job digits"));
+  node.set_node_id("b");
+  EXPECT_TRUE(client_->DrainNode(node).ok());
+  EXPECT_EQ(a->Await<Drain>().reason, "a node is drained by anna");
+  v1::DrainJobRequest job;
+  job.set_job_id("digist");
+  job.set_who("anna");
+  EXPECT_TRUE(absl::IsNotFound(client_->DrainJob(job)));
+  job.set_job_id("digits");
+  EXPECT_TRUE(client_->DrainJob(job).ok());
+}
+
 TEST_F(ControlServiceTest, AWatchEndsWithTheMaster) {
   bool is_told = false;
   const absl::Status watched = client_->WatchStatus({}, [&](const auto&) {

@@ -61,6 +61,16 @@ TEST(JobStatus, EveryStateOfANodeIsTold) {
   EXPECT_EQ(States(job), "a:succeeded c:leaving");
 }
 
+TEST(JobStatus, ADrainIsWaitedForAndHasADeadline) {
+  TestJob job(NodesFrom(1, 2));
+  job.Join("a");
+  job.Join("b");
+  job.Step(DrainRequested{"b", "anna", 90s});
+  EXPECT_EQ(States(job), "a:starting b:draining");
+  EXPECT_EQ(Of(job).reason_label, "draining");
+  EXPECT_EQ(Of(job).time_left, 90s);
+}
+
 TEST(JobStatus, RanksAddressesAndHeartbeatsAreThoseOfTheMoment) {
   TestJob job(NodesFrom(2, 2));
   job.Join("a");
