@@ -15,6 +15,10 @@ def switches(pid):
     return total
 
 
+def parent_of(pid):
+    return int(Path("/proc", str(pid), "stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
 class Idle(Case):
     def wake_ups(self, *options):
         """Of launcher and warden between two lines of a worker that are two seconds apart on its clock."""
@@ -22,7 +26,7 @@ class Idle(Case):
                          "[ $RANK = 0 ] || exec sleep 1000; for word in up settled later; do echo $word; sleep 2; done; sleep 1000")
         job.wait_line("^up$")
         launcher = job.pid
-        warden, = (pid for pid in job.marked() if Path("/proc", str(pid), "comm").read_text() == "muster-warden\n")
+        warden, = (pid for pid in job.marked() if parent_of(pid) == launcher)
         counts = []
         for word in ("settled", "later"):
             job.wait_line(f"^{word}$")

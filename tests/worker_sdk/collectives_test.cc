@@ -182,6 +182,7 @@ TEST(Subgroup, ErrorsNameRanksOfTheWorld) {
       return 0;
     }
     const World pair = world.subgroup({1, 2});
+    pair.barrier();  // both have it
     if (rank == 2) {
       pair.abort("out of patience");
     } else {
