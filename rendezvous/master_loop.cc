@@ -105,7 +105,7 @@ void MasterLoop::Run() {
     const bool is_due = deadline <= clock_->Now();
     if (!is_due) judge_at = kNever;
     if (is_due && judge_at == kNever) {
-      judge_at = clock_->Now() + kHearFirst;
+      judge_at = std::max(clock_->Now() + kHearFirst, hear_until_);
       unheard = open_.size();
     }
     const Time wake = is_due ? judge_at : deadline;

@@ -93,7 +93,7 @@ class MasterLoop {
   std::vector<StreamId> delayed_;  // streams of jobs of which too much is kept back
   StatusWatchers watchers_;
   std::set<StreamId> open_;
-  Time hear_until_{};                 // after a freeze: streams that break are told then
+  Time hear_until_{};  // after a freeze: before it no stream has broken, no one is judged
   std::vector<StreamBroken> broken_;  // until hear_until_
   std::vector<std::function<void()>> idle_callbacks_;
   std::thread thread_;  // last: it uses the others
