@@ -43,18 +43,16 @@ TEST(PlanSecurity, WhatDoesNotFitIsRefused) {
     absl::StatusCode code;
     const char* message;
   };
-  const auto kUsage = absl::StatusCode::kInvalidArgument;
-  const auto kConfig = absl::StatusCode::kFailedPrecondition;
+  const auto usage = absl::StatusCode::kInvalidArgument;
+  const auto config = absl::StatusCode::kFailedPrecondition;
   const std::vector<Case> cases = {
-      {{"--rdzv-endpoint", "node1", "--token-file", "t"}, kConfig, "--tls-ca"},
-      {{"--rdzv-endpoint", "node1", "--tls-ca", "c", "--tls-cert", "c"}, kUsage, "--tls-key"},
-      {{"--rdzv-endpoint", "node1", "--tls-cert", "c", "--tls-key", "k"}, kUsage, "--tls-ca"},
-      {{"--rdzv-endpoint", "node1", "--tls-ca", "c", "--allowed-peers", "a"}, kUsage, "--tls-cert"},
-      {{"--rdzv-endpoint", "node1", "--require-auth"}, kConfig, "--require-auth: there is nothing"},
-      {{"--rdzv-endpoint", "node1", "--tls-ca", "c", "--rdzv-conf", "is_host=1"},
-       kUsage,
-       "is_host"},
-      {{"--rdzv-endpoint", "node1", "--allowed-peers", "a,,b"}, kUsage, "empty name"},
+      {{"--rdzv-endpoint", "node1", "--token-file", "t"}, config, "--tls-ca"},
+      {{"--rdzv-endpoint", "node1", "--tls-ca", "c", "--tls-cert", "c"}, usage, "--tls-key"},
+      {{"--rdzv-endpoint", "node1", "--tls-cert", "c", "--tls-key", "k"}, usage, "--tls-ca"},
+      {{"--rdzv-endpoint", "node1", "--tls-ca", "c", "--allowed-peers", "a"}, usage, "--tls-cert"},
+      {{"--rdzv-endpoint", "node1", "--require-auth"}, config, "--require-auth: there is nothing"},
+      {{"--rdzv-endpoint", "node1", "--tls-ca", "c", "--rdzv-conf", "is_host=1"}, usage, "is_host"},
+      {{"--rdzv-endpoint", "node1", "--allowed-peers", "a,,b"}, usage, "empty name"},
   };
   for (const Case& each : cases) {
     const absl::Status status = Try(each.words).status();
