@@ -14,6 +14,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/nearest_word.h"
+#include "base/print_out.h"
 #include "base/version.h"
 #include "launcher/cluster_door.h"
 #include "launcher/exit_codes.h"
@@ -21,7 +22,6 @@
 #include "launcher/option_table.h"
 #include "launcher/option_values.h"
 #include "launcher/options.h"
-#include "launcher/print_out.h"
 #include "launcher/run_command.h"
 
 namespace muster {

@@ -12,6 +12,7 @@
 #include "agent/agent_loop.h"
 #include "base/event_loop.h"
 #include "base/log.h"
+#include "base/print_out.h"
 #include "base/version.h"
 #include "launcher/cluster_door.h"
 #include "launcher/completion.h"
@@ -21,7 +22,6 @@
 #include "launcher/node_name.h"
 #include "launcher/options.h"
 #include "launcher/plan.h"
-#include "launcher/print_out.h"
 #include "rendezvous/local_rendezvous.h"
 #include "rendezvous/reason.h"
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -21,6 +20,7 @@
 #include "base/env.h"
 #include "base/event_loop.h"
 #include "base/log.h"
+#include "base/print_out.h"
 #include "base/unique_fd.h"
 #include "base/version.h"
 #include "rendezvous/credential_files.h"
@@ -50,11 +50,6 @@ int ExitCodeOf(const absl::Status& status) {
 int Fail(const absl::Status& status) {
   Log(LogLevel::kError, std::string(status.message()));
   return ExitCodeOf(status);
-}
-
-int Print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  return std::fflush(stdout) == 0 ? 0 : 70;
 }
 
 absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
@@ -162,11 +157,11 @@ int Main(int argc, char** argv) {
   if (!command.ok()) return Fail(command.status());
   switch (command->action) {
     case MusterdAction::kHelp:
-      return Print(MusterdHelp());
+      return PrintOut(MusterdHelp());
     case MusterdAction::kVersion:
-      return Print(absl::StrCat("musterd ", kVersion, "\n"));
+      return PrintOut(absl::StrCat("musterd ", kVersion, "\n"));
     case MusterdAction::kCheck:
-      return Print(MusterdSettingsText(*command));
+      return PrintOut(MusterdSettingsText(*command));
     case MusterdAction::kServe:
       SetLogLevel(command->config.log_level);
       return Serve(*command, env);

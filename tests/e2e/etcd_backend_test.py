@@ -32,13 +32,6 @@ class EtcdBackend(Case):
         address = self.etcd.value("/muster/jobs/job/leader")
         return next(name for name, job in jobs.items() if f"the master listens on {address}" in job.text("err"))
 
-    def end(self, *jobs):
-        for job in jobs:
-            job.signal(signal.SIGTERM)
-        for job in jobs:
-            self.assertEqual(job.wait(), 143, job.text("err"))
-        self.assert_nothing_left(*jobs)
-
     def assert_undisturbed(self, jobs, workers):
         """The same processes with the same ranks make steps, in the generation of the beginning."""
         self.assertEqual(await_steps(*jobs.values(), generation=1), workers)
@@ -76,7 +69,7 @@ class EtcdBackend(Case):
         for job in others.values():
             self.assertIn("the master is back", job.text("err"))
         report_gaps("the master's agent killed", **others)
-        self.end(*others.values())
+        self.terminate(*others.values())
 
     def test_only_the_master_moves(self):
         jobs = self.nodes()
@@ -88,7 +81,7 @@ class EtcdBackend(Case):
         self.assertNotEqual(self.host_of_master(jobs), host)
         self.assert_undisturbed(jobs, workers)
         report_gaps("the master moved", **jobs)
-        self.end(*jobs.values())
+        self.terminate(*jobs.values())
 
     def test_the_leader_of_etcd_is_killed_and_nobody_notices(self):
         jobs = self.nodes()
@@ -98,7 +91,7 @@ class EtcdBackend(Case):
         for job in jobs.values():
             self.assertNotIn("lost the master", job.text("err"))
         report_gaps("etcd's leader killed", **jobs)
-        self.end(*jobs.values())
+        self.terminate(*jobs.values())
 
     def test_without_etcd_the_workers_go_on_and_a_failure_of_that_time_is_handled_when_it_is_back(self):
         jobs = self.nodes("--max-restarts", 1, "--rdzv-conf", "leader_lease=2")
@@ -114,7 +107,7 @@ class EtcdBackend(Case):
         after = dict(zip(jobs, await_steps(*jobs.values(), generation=2)))
         self.assertEqual({name: rank for name, (rank, _) in after.items()},
                          {name: rank for name, (rank, _) in workers.items()})
-        self.end(*jobs.values())
+        self.terminate(*jobs.values())
 
 
 if __name__ == "__main__":

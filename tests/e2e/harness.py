@@ -152,6 +152,11 @@ class Job:
         self.process.stderr.close()
 
 
+def bash(script, *args):
+    """The words of a command line that make each worker a shell."""
+    return ["--no-python", "bash", "-c", script, *args]
+
+
 class Case(unittest.TestCase):
     maxDiff = None
 
@@ -159,6 +164,19 @@ class Case(unittest.TestCase):
         job = Job(*args, **kwargs)
         self.addCleanup(job.clean_up)
         return job
+
+    def run_job(self, *args, **kwargs):
+        """A job that ends by itself, and its exit code."""
+        job = self.start("run", *args, **kwargs)
+        return job, job.wait()
+
+    def terminate(self, *jobs):
+        """Ends jobs as an operator does."""
+        for job in jobs:
+            job.signal(signal.SIGTERM)
+        for job in jobs:
+            self.assertEqual(job.wait(), 143, job.text("err"))
+        self.assert_nothing_left(*jobs)
 
     def assert_nothing_left(self, *jobs):
         """At most a second after the launcher's end nothing of it is alive (the orphan grace is half of that)."""

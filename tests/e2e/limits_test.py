@@ -7,11 +7,7 @@ import unittest
 import uuid
 from pathlib import Path
 
-from harness import Case
-
-
-def bash(script):
-    return ["--no-python", "bash", "-c", script]
+from harness import Case, bash
 
 
 def parent_group(controller):

@@ -10,20 +10,12 @@ import time
 from pathlib import Path
 
 import harness
-from harness import Case
-
-
-def bash(script, *args):
-    return ["--no-python", "bash", "-c", script, *args]
+from harness import Case, bash
 
 
 class Logs(Case):
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-
-    def run_job(self, *args, **kwargs):
-        job = self.start("run", *args, **kwargs)
-        return job, job.wait()
 
     def log(self, rank, name="stdout.log", folder=None):
         run, = (folder or self.folder).glob("*/attempt_0")

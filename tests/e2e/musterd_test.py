@@ -25,13 +25,6 @@ class Musterd(Case):
         return self.start("run", "--nnodes", 2, "--rdzv-endpoint", daemon.endpoint, "--rdzv-id", job, "--node-id", name,
                           "--rdzv-conf", "is_host=0", *options, *(worker or WORKER))
 
-    def end(self, *jobs):
-        for job in jobs:
-            job.signal(signal.SIGTERM)
-        for job in jobs:
-            self.assertEqual(job.wait(), 143)
-        self.assert_nothing_left(*jobs)
-
     def stop(self, daemon):
         daemon.signal(signal.SIGTERM)
         self.assertEqual(daemon.wait(), 0, daemon.text())
@@ -65,7 +58,7 @@ class Jobs(Musterd):
         back.wait_line(r"^up \d 2 2$")
         nodes[0].wait_line(r"^up \d 2 2$", start=position[0])
         self.assertEqual(len(re.findall(r"^up ", nodes[0].text("out"), re.M)), 2)
-        self.end(nodes[0], back)
+        self.terminate(nodes[0], back)
         self.stop(following)
 
 
@@ -121,6 +114,12 @@ class WrongInput(Musterd):
             file.write("jobs = 4\n")
             file.flush()
             self.refuse(2, f"{re.escape(file.name)}:1: unknown entry 'jobs'", "--check-config", "--config", file.name)
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        for option in ("--help", "--version", "--check-config"):
+            full = self.start(option, program=MUSTERD, prefix=["bash", "-c", 'exec "$@" >/dev/full', "-"])
+            self.assertEqual(full.wait(), 73)
+            self.assert_one_line(full, "^musterd: cannot write to standard output: No space left")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,6 @@ from harness import FLAKY, HELLO, SLEEPER, Case
 
 
 class OneNode(Case):
-    def run_job(self, *args, **kwargs):
-        job = self.start("run", *args, **kwargs)
-        return job, job.wait()
-
     def test_hello_says_who_it_is(self):
         job, code = self.run_job("--standalone", "--nproc-per-node", 4, HELLO)
         self.assertEqual(code, 0)

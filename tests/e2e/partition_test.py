@@ -39,11 +39,7 @@ class Partition(StepCase):
 
     def end(self):
         self.assert_one_world()
-        for job in self.jobs.values():
-            job.signal(signal.SIGTERM)
-        for job in self.jobs.values():
-            self.assertEqual(job.wait(), 143)
-        self.assert_nothing_left(*self.jobs.values())
+        self.terminate(*self.jobs.values())
 
     def cut_off(self, name):
         fault = time.monotonic()

@@ -1,6 +1,5 @@
 """Connections between agent and master that are slow, stall, break, or seem to be there and are not."""
 
-import signal
 import time
 import unittest
 
@@ -38,11 +37,7 @@ class Connections(StepCase):
 
     def end(self):
         self.assert_one_world()
-        for job in self.jobs.values():
-            job.signal(signal.SIGTERM)
-        for job in self.jobs.values():
-            self.assertEqual(job.wait(), 143)
-        self.assert_nothing_left(*self.jobs.values())
+        self.terminate(*self.jobs.values())
 
     def end_without_a_pause(self, fault):
         """Generation 1 goes on, and nobody was taken for lost."""

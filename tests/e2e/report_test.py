@@ -7,20 +7,12 @@ import tempfile
 from pathlib import Path
 
 import harness
-from harness import HELLO, Case
-
-
-def bash(script, *args):
-    return ["--no-python", "bash", "-c", script, *args]
+from harness import HELLO, Case, bash
 
 
 class Report(Case):
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-
-    def run_job(self, *args, **kwargs):
-        job = self.start("run", *args, **kwargs)
-        return job, job.wait()
 
     def report(self, *args, name="report.json", **kwargs):
         path = self.folder / name

@@ -19,10 +19,6 @@ def python(after):
 
 
 class RestartPolicy(Case):
-    def run_job(self, *args):
-        job = self.start("run", *args)
-        return job, job.wait()
-
     def test_a_job_that_never_gets_going_ends_before_its_budget_does(self):
         job, code = self.run_job("--max-restarts", 9, "--max-start-failures", 1, "--no-python", "bash", "-c",
                                  "echo start; exit 5")

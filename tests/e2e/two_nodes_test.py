@@ -24,19 +24,12 @@ class Nodes(Case):
         match = job.wait_line(rf"^up ({group_rank}) (\d+) {world} {restarts} (\d+) (\d+)$", start=start, count=count)
         return tuple(int(group) for group in match.groups())
 
-    def end(self, *jobs):
-        for job in jobs:
-            job.signal(signal.SIGTERM)
-        for job in jobs:
-            self.assertEqual(job.wait(), 143)
-        self.assert_nothing_left(*jobs)
-
 
 class TwoNodes(Nodes):
     def test_ranks_follow_node_names_in_natural_order_whoever_comes_first(self):
         jobs = [self.node(name, nnodes=3) for name in ("node10", "node2", "node1")]
         self.assertEqual([self.up(job, world=3)[0] for job in jobs], [2, 1, 0])
-        self.end(*jobs)
+        self.terminate(*jobs)
 
     def test_different_numbers_of_workers_get_ranks_without_gaps(self):
         jobs = [self.node("a", nproc=1, worker=[HELLO]), self.node("b", nproc=3, worker=[HELLO])]
@@ -50,7 +43,7 @@ class TwoNodes(Nodes):
         jobs = [self.node(name, worker=worker, options=["--max-restarts", 1]) for name in "ab"]
         for job in jobs:
             self.up(job, restarts=1)
-        self.end(*jobs)
+        self.terminate(*jobs)
 
     def test_a_spent_budget_ends_all_nodes_with_the_same_code_and_cause(self):
         worker = ["--no-python", "bash", "-c", "[ $RANK = 1 ] && exit 9; exec sleep 1000"]
@@ -73,7 +66,7 @@ class TwoNodes(Nodes):
                  other: self.up(jobs[other], world=2, restarts=0, start=position)[:2]}
         self.assertEqual(after, before)
         self.assert_nothing_left(old)
-        self.end(*jobs.values())
+        self.terminate(*jobs.values())
 
     def test_an_agent_that_is_killed_and_started_again_gets_its_ranks_back(self):
         self.kill_and_return("b", "a")
@@ -93,7 +86,7 @@ class TwoNodes(Nodes):
         b.signal(signal.SIGTERM)
         self.assertEqual(b.wait(), 143)
         self.up(a, world=1, restarts=0, start=position)
-        self.end(a)
+        self.terminate(a)
 
     def test_other_settings_are_refused_with_the_difference(self):
         a = self.node("a", options=["--log-level", "info"])

@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "rendezvous/job_status.h"
+
 namespace muster {
 namespace {
 
@@ -42,22 +44,6 @@ const char* PhaseText(WorkersPhase phase) {
       return "stopped";
     case WorkersPhase::kSucceeded:
       return "succeeded";
-  }
-  return "";
-}
-
-const char* PhaseText(RoundPhase phase) {
-  switch (phase) {
-    case RoundPhase::kForming:
-      return "forming";
-    case RoundPhase::kRecovering:
-      return "recovering";
-    case RoundPhase::kRunning:
-      return "running";
-    case RoundPhase::kStopping:
-      return "stopping";
-    case RoundPhase::kClosed:
-      return "closed";
   }
   return "";
 }
@@ -294,7 +280,7 @@ void RoundScript::Will(const Command& command, const std::string& name) {
 void RoundScript::Show() {
   const RoundMachine& machine = job_->machine();
   std::ostringstream text;
-  text << PhaseText(machine.phase()) << " generation=" << machine.generation()
+  text << Label(machine.phase()) << " generation=" << machine.generation()
        << " restarts=" << machine.restarts_used() << (machine.finished() ? " finished" : "") << ": "
        << Sentence(machine.reason());
   Line(text.str());

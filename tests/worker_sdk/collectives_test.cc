@@ -9,14 +9,8 @@ namespace muster {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-World Join(milliseconds op_timeout = seconds(30)) {
-  at::set_num_threads(1);
-  return init(InitOptions().op_timeout(op_timeout));
-}
 
 constexpr at::ScalarType kEveryType[] = {
     at::kFloat,  at::kDouble, at::kHalf,         at::kBFloat16,     at::kChar,

@@ -15,11 +15,6 @@ using torch::nn::Linear;
 using torch::optim::SGD;
 using torch::optim::SGDOptions;
 
-World Join() {
-  at::set_num_threads(1);
-  return init(InitOptions().op_timeout(std::chrono::seconds(30)));
-}
-
 constexpr int64_t kSteps = 10;
 
 // In each test: the gradients after a step over all ranks must be those of one process on the

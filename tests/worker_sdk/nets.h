@@ -7,10 +7,17 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
 namespace muster {
+
+// The group of a test's ranks, which share few cores.
+inline World Join(std::chrono::milliseconds op_timeout = std::chrono::seconds(30)) {
+  at::set_num_threads(1);
+  return init(InitOptions().op_timeout(op_timeout));
+}
 
 // Parameters from a formula.
 inline void Fill(torch::nn::Module& module) {

@@ -19,11 +19,6 @@ using torch::nn::Linear;
 using torch::optim::SGD;
 using torch::optim::SGDOptions;
 
-World Join() {
-  at::set_num_threads(1);
-  return init(InitOptions().op_timeout(std::chrono::seconds(30)));
-}
-
 // ── Mixed precision ─────────────────────────────────────────────────────────────────────────────
 
 TEST(Autocast, LowersThePrecisionWithinAndNestsAndEnds) {

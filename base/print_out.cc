@@ -1,4 +1,4 @@
-#include "launcher/print_out.h"
+#include "base/print_out.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
-#include "launcher/exit_codes.h"
 
 namespace muster {
 
