@@ -67,13 +67,17 @@ struct Ping {
   std::function<void()> callback;
 };
 
+// This master serves no more. All streams are closed, and that they end says nothing of their
+// nodes.
+struct Retire {};
+
 // How a write to the store went. Posted by the loop's own store thread.
 struct StoreAnswered {
   absl::Status status;
 };
 
 using LoopEvent = std::variant<StreamOpened, MessageArrived, StreamBroken, TellWhenIdle, JobCommand,
-                               WatchStatus, WatchResumed, WatchEnded, Ping, StoreAnswered>;
+                               WatchStatus, WatchResumed, WatchEnded, Ping, Retire, StoreAnswered>;
 
 }  // namespace muster
 

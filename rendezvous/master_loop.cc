@@ -101,7 +101,7 @@ void MasterLoop::Run() {
   Time judge_at = kNever;  // kNever: no deadline has come
   size_t unheard = 0;      // messages that may have been under way when it came
   while (!queue_.closed()) {
-    const Time deadline = is_deposed_ ? kNever : registry_.NextDeadline();
+    const Time deadline = has_retired_ ? kNever : registry_.NextDeadline();
     const bool is_due = deadline <= clock_->Now();
     if (!is_due) judge_at = kNever;
     if (is_due && judge_at == kNever) {
@@ -140,7 +140,7 @@ void MasterLoop::Handle(Time now, LoopEvent event) {
 }
 
 void MasterLoop::Handle(Time now, const StreamOpened& event) {
-  if (is_deposed_) return streams_->CloseAll();
+  if (has_retired_) return streams_->CloseAll();
   open_.insert(event.stream);
 }
 
@@ -176,8 +176,8 @@ void MasterLoop::Handle(Time now, TellWhenIdle event) {
 void MasterLoop::Handle(Time now, const JobCommand& event) {
   const RoundMachine* machine = registry_.Find(event.job_id);
   absl::Status status;
-  if (is_deposed_) {
-    status = absl::UnavailableError("another master has taken over");
+  if (has_retired_) {
+    status = absl::UnavailableError("this master serves no more");
   } else if (machine == nullptr) {
     status = UnknownJob(event.job_id, registry_.job_ids());
   } else if (machine->verdict()) {
@@ -211,17 +211,21 @@ void MasterLoop::Handle(Time now, const StoreAnswered& event) {
     options_.on_store_trouble(event.status);
   }
   store_trouble_ = event.status;
-  if (absl::IsFailedPrecondition(event.status)) return StepDown(event.status);
+  if (absl::IsFailedPrecondition(event.status)) {
+    Handle(now, Retire{});
+    if (options_.on_deposed) options_.on_deposed(event.status);
+    return;
+  }
   Perform(keeper_.Answered(now, event.status));
   if (!event.status.ok()) return;
   for (const StreamId stream : std::exchange(delayed_, {})) streams_->Resume(stream);
 }
 
-void MasterLoop::StepDown(const absl::Status& why) {
-  is_deposed_ = true;
+void MasterLoop::Handle(Time now, const Retire&) {
+  has_retired_ = true;
   open_.clear();
+  broken_.clear();
   streams_->CloseAll();
-  if (options_.on_deposed) options_.on_deposed(why);
 }
 
 // What comes from a stream that is to be closed counts for nothing, though the close may have to

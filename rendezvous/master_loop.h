@@ -73,8 +73,8 @@ class MasterLoop {
   void Handle(Time now, const WatchResumed& event);
   void Handle(Time now, const WatchEnded& event);
   void Handle(Time now, const Ping& event);
+  void Handle(Time now, const Retire& event);
   void Handle(Time now, const StoreAnswered& event);
-  void StepDown(const absl::Status& why);
   void Do(Time now, std::vector<JobEffects> all);  // once what it follows from has been written
   void Perform(const std::vector<JobEffects>& all);
   void TellBroken(Time now);
@@ -89,7 +89,7 @@ class MasterLoop {
   RecordKeeper keeper_;
   std::unique_ptr<StoreWriter> writer_;  // without a store: none
   absl::Status store_trouble_;
-  bool is_deposed_ = false;
+  bool has_retired_ = false;
   std::vector<StreamId> delayed_;  // streams of jobs of which too much is kept back
   StatusWatchers watchers_;
   std::set<StreamId> open_;

@@ -139,7 +139,9 @@ absl::StatusOr<std::unique_ptr<MasterServer>> MasterServer::Start(Clock* clock, 
 MasterServer::MasterServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 MasterServer::~MasterServer() {
-  parts_->service.CloseAll();
+  // By the loop: else it would take the first stream that ends for a node that is lost, and tell
+  // the others to stop.
+  parts_->loop.Post(Retire{});
   parts_->control.CloseAll();
   parts_->server->Shutdown(std::chrono::system_clock::now() + kFlushTime);
   // Callbacks that wait for room in the queue are let go, then the last streams end.

@@ -118,6 +118,19 @@ TEST_F(MasterLoopTest, ABrokenStreamIsALostMemberAtOnce) {
   EXPECT_EQ(streams_.Await<StopWorkers>(1).generation, generation);
 }
 
+TEST_F(MasterLoopTest, TheStreamsOfAMasterThatRetiresAreNoLosses) {
+  FormPair();
+  const size_t sent = streams_.SentTo(2);
+  loop_->Post(Retire{});
+  loop_->Post(StreamBroken{1, false});
+  std::promise<void> handled;
+  loop_->Post(Ping{[&] { handled.set_value(); }});
+  handled.get_future().wait();
+  streams_.AwaitAllClosed();
+  EXPECT_EQ(streams_.SentTo(2), sent);
+  EXPECT_FALSE(HasDecided("job/node_lost_stream"));
+}
+
 TEST_F(MasterLoopTest, WhatComesAfterTheEndOfAStreamCountsForNothing) {
   loop_->Post(StreamOpened{1});
   loop_->Post(StreamBroken{1, false});
