@@ -125,9 +125,9 @@ class EmbeddedMaster(Status):
         self.assertEqual(code, 78, err)
         self.assertIn(self.endpoint, err)
 
-
     def test_a_node_and_then_the_job_end_at_a_commit_point(self):
         a = self.node("a", "--rdzv-conf", "last_call_timeout=1", "--log-level", "info")
+        a.wait_line("the master listens on")  # who hosts the master stays until the job has ended
         b = self.node("b", "--rdzv-conf", "last_call_timeout=1")
         for job in (a, b):
             job.wait_line(r"^up \d 1$", count=2)

@@ -153,12 +153,13 @@ TEST_F(ControlServiceTest, ADrainReachesTheMembersAndAnUnknownNodeIsNamed) {
 }
 
 TEST_F(ControlServiceTest, AWatchEndsWithTheMaster) {
-  bool is_told = false;
+  std::thread stop;
   const absl::Status watched = client_->WatchStatus({}, [&](const auto&) {
-    if (!is_told) std::thread([this] { server_.reset(); }).detach();
-    return is_told = true;
+    if (!stop.joinable()) stop = std::thread([this] { server_.reset(); });
+    return true;
   });
   EXPECT_TRUE(absl::IsUnavailable(watched)) << watched;
+  stop.join();
 }
 
 // The answer of grpc.health.v1.Health/Check as it is on the wire; Debian has no generated code for
