@@ -5,8 +5,9 @@
 #include <absl/strings/strip.h>
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
+
+#include "rendezvous/credential_files.h"
 
 namespace muster {
 namespace {
@@ -30,13 +31,11 @@ bool IsOldToken(const grpc::Status& status) {
          absl::StrContains(status.error_message(), "revision of auth store is old");
 }
 
+// The first line of the file.
 absl::StatusOr<std::string> ReadPassword(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!file.is_open() || (!std::getline(file, line) && file.bad())) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot read the password of etcd from ", path));
-  }
+  absl::StatusOr<std::string> text = ReadCredentialFile(path);
+  if (!text.ok()) return text;
+  std::string line = text->substr(0, text->find('\n'));
   if (!line.empty() && line.back() == '\r') line.pop_back();
   return line;
 }

@@ -2,11 +2,10 @@
 
 #include <absl/strings/str_cat.h>
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 #include <vector>
 
+#include "rendezvous/credential_files.h"
 #include "rendezvous/etcd_call.h"
 #include "rendezvous/grpc_runtime.h"
 
@@ -25,13 +24,11 @@ constexpr int kReconnectMaxMs = 1'000;
 
 absl::Status ReadPem(const std::string& path, std::string* text) {
   if (path.empty()) return absl::OkStatus();
-  std::ifstream file(path);
-  std::ostringstream content;
-  if (file.is_open()) content << file.rdbuf();
-  *text = content.str();
-  if (file.is_open() && !file.bad() && !text->empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot read ", path, ", which is for TLS with etcd"));
+  absl::StatusOr<std::string> content = ReadCredentialFile(path);
+  if (!content.ok()) return content.status();
+  if (content->empty()) return absl::FailedPreconditionError(absl::StrCat(path, " is empty"));
+  *text = *std::move(content);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(const EtcdOptions& options) {
