@@ -15,6 +15,7 @@ namespace muster {
 struct Hold {
   Reason reason;
   Time until = kNever;
+  Duration untold{};  // it is likely to be over sooner, and nobody is told before
 };
 
 // When the next generation may begin: MIN nodes, last call, and the back-off after quick failures.

@@ -23,12 +23,13 @@ enum class RoundPhase {
 // What a node that does not run waits for.
 enum class WaitKind {
   kNothing,
+  kOthers,      // a member that has stopped: for the other members to stop
   kGeneration,  // the next generation
   kVerdict,     // its workers have succeeded: for those of the others
   kPlace,       // a generation runs without it
   kPardon,      // a generation runs without it because it failed too often
 };
-inline constexpr size_t kWaitKinds = 5;
+inline constexpr size_t kWaitKinds = 6;
 
 // How many nodes are what; of one node each is 0 or 1.
 struct NodeCounts {
@@ -86,9 +87,10 @@ struct Node {
   int64_t stale_generation = 0;   // an older generation whose workers it was told to stop; 0: none
   std::vector<uint64_t> retired;  // incarnations that newer ones replaced, the latest few
 
-  // The last Wait it was sent.
+  // What it waits for, and whether it has been told.
   WaitKind wait_kind = WaitKind::kNothing;
-  bool waits = false;  // it has been told
+  bool waits = false;
+  bool knows = false;
   Reason wait_reason;
   Time wait_until = kNever;  // what `at_most` promised
 

@@ -20,6 +20,8 @@ inline constexpr int kExitStopped = 143;     // an operator stopped the job: as 
 inline constexpr Duration kReconnectCap = std::chrono::seconds(5);
 // A master without memory waits so long for the members of a generation that it heard of.
 inline constexpr Duration kRecoveryGrace = 2 * kReconnectCap;
+// A stop that lasts no longer needs no explanation beyond the order itself.
+inline constexpr Duration kStopUntold = std::chrono::seconds(1);
 // A generation that lasted so long was no quick failure.
 inline constexpr Duration kGotGoing = std::chrono::seconds(10);
 // Replaced incarnations that are remembered for each node.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "rendezvous/round_limits.h"
 #include "rendezvous/round_machine.h"
 
 // What those who do not run wait for.
@@ -11,6 +12,7 @@ WaitKind RoundMachine::WaitKindOf(const Node& node) const {
   if (!node.attached() || node.leaving || phase_ == RoundPhase::kClosed) return WaitKind::kNothing;
   const bool is_member = node.group_rank >= 0;
   if (is_member && IsAlive(node.phase)) return WaitKind::kNothing;
+  if (phase_ == RoundPhase::kStopping && is_member) return WaitKind::kOthers;
   if (phase_ != RoundPhase::kRunning) return WaitKind::kGeneration;
   if (is_member) return WaitKind::kVerdict;
   return node.excluded ? WaitKind::kPardon : WaitKind::kPlace;
@@ -62,6 +64,11 @@ Hold RoundMachine::HoldOf(WaitKind kind) const {
           {ReasonCode::kExcluded, "", settings_->max_node_failures,
            std::chrono::floor<std::chrono::milliseconds>(settings_->node_failure_window).count()},
           failures_.NextDeadline()};
+    case WaitKind::kOthers: {
+      Hold hold = CurrentHold(now_).value_or(Hold{reason_});
+      hold.untold = kStopUntold;
+      return hold;
+    }
     case WaitKind::kGeneration:
     case WaitKind::kNothing:
       return CurrentHold(now_).value_or(Hold{reason_});

@@ -9,12 +9,17 @@ namespace {
 // How often numbers that change are told.
 constexpr Duration kSpacing = std::chrono::seconds(1);
 
-void Tell(Time now, const Hold& hold, Duration renewal, Node* node, RoundOutput* output) {
+// Returns when the node has to be told again.
+Time Tell(Time now, const Hold& hold, bool is_new, Duration renewal, Node* node,
+          RoundOutput* output) {
   const Time until = hold.until == kNever ? now + renewal : hold.until;
   node->waits = true;
   node->wait_reason = hold.reason;
   node->wait_until = std::max(until, now + kSpacing);
+  node->knows = !is_new || hold.untold == Duration::zero();
+  if (!node->knows) return now + hold.untold;
   output->Send(node->stream, Wait{Sentence(hold.reason), std::max(until - now, Duration::zero())});
+  return node->wait_until;
 }
 
 }  // namespace
@@ -49,15 +54,16 @@ void WaitBoard::Update(Time now, const Rules& rules, Roster* roster, RoundOutput
       notice = {hold.reason, now, kNever, kNever};
       for (auto& [id, node] : roster->nodes()) {
         if (node.wait_kind != kind) continue;
-        const bool knows = node.waits && node.wait_reason == hold.reason && node.wait_until > now;
-        if (!knows) Tell(now, hold, rules.renewal, &node, output);
-        notice.until = std::min(notice.until, node.wait_until);
+        const bool knows =
+            node.waits && node.knows && node.wait_reason == hold.reason && node.wait_until > now;
+        const Time again =
+            knows ? node.wait_until : Tell(now, hold, is_other, rules.renewal, &node, output);
+        notice.until = std::min(notice.until, again);
       }
       notice.next = notice.until;
     } else {
       for (Node* node : fresh[index]) {
-        Tell(now, hold, rules.renewal, node, output);
-        notice.until = std::min(notice.until, node->wait_until);
+        notice.until = std::min(notice.until, Tell(now, hold, true, rules.renewal, node, output));
       }
       notice.next = has_changed ? std::min(spaced, notice.until) : notice.until;
     }

@@ -13,8 +13,9 @@
 namespace muster {
 
 // Keeps everybody who waits informed of why, and until when at the latest. Who has just begun to
-// wait is told at once; when only numbers change, all hear of it together and once in a while, so
-// that a thousand nodes that come need not each hear of each.
+// wait is told at once, or when Hold::untold has passed: ten thousand members that stop need not
+// hear that they wait for each other when all have stopped a moment later. When only numbers
+// change, all hear of it together and once in a while.
 class WaitBoard {
  public:
   struct Rules {
