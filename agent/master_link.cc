@@ -7,7 +7,7 @@ namespace muster {
 namespace {
 
 constexpr Duration kBackOffFirst = std::chrono::milliseconds(100);
-constexpr Duration kBackOffMost = std::chrono::seconds(5);
+constexpr Duration kBackOffMost = std::chrono::seconds(2);
 constexpr Duration kForeignPatience = std::chrono::seconds(10);
 constexpr Duration kSilentPatience = std::chrono::seconds(30);
 

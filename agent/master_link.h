@@ -27,7 +27,7 @@ class MasterLink {
   void Heard(Time now);
   // A HeartbeatAck came.
   void Acknowledged(uint64_t sequence);
-  // The stream ended: kOpen is due after a back-off (0.1 s doubling to 5 s, with jitter).
+  // The stream ended: kOpen is due after a back-off (0.1 s doubling to 2 s, with jitter).
   void Lost(Time now, Obstacle obstacle = Obstacle::kNone);
   // No more action: the node is done with the master.
   void Close();

@@ -17,9 +17,9 @@ inline constexpr int kExitBadSettings = 78;  // EX_CONFIG: this node's settings 
 inline constexpr int kExitStopped = 143;     // an operator stopped the job: as after SIGTERM
 
 // Agents reconnect at least this often while they have no master.
-inline constexpr Duration kReconnectCap = std::chrono::seconds(5);
+inline constexpr Duration kReconnectCap = std::chrono::seconds(2);
 // A master without memory waits so long for the members of a generation that it heard of.
-inline constexpr Duration kRecoveryGrace = 2 * kReconnectCap;
+inline constexpr Duration kRecoveryGrace = 5 * kReconnectCap;
 // A stop that lasts no longer needs no explanation beyond the order itself.
 inline constexpr Duration kStopUntold = std::chrono::seconds(1);
 // A generation that lasted so long was no quick failure.

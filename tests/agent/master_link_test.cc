@@ -90,7 +90,7 @@ TEST(MasterLink, TheBackOffDoublesUpToFiveSecondsAndHalfOfItIsChance) {
       EXPECT_EQ(link.Due(now + wait - 1ns), Action::kNone);
       EXPECT_EQ(link.Due(now + wait), Action::kOpen);
       now += wait;
-      whole = std::min<Duration>(5s, whole * 2);
+      whole = std::min<Duration>(2s, whole * 2);
     }
   }
   EXPECT_GT(firsts.size(), 10u) << "agents of a dead master must not come back in step";
