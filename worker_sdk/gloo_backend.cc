@@ -13,6 +13,10 @@ class Gloo : public c10d::ProcessGroupGloo {
   void abort() override {
     for (const auto& context : contexts_) context->closeConnections();
   }
+  void SetTimeout(std::chrono::milliseconds timeout) {
+    options_->timeout = timeout;
+    for (const auto& context : contexts_) context->setTimeout(timeout);
+  }
 };
 
 }  // namespace
@@ -21,15 +25,19 @@ c10::intrusive_ptr<c10d::Backend> MakeGlooBackend(const c10::intrusive_ptr<c10d:
                                                   int rank, int size,
                                                   std::chrono::milliseconds timeout,
                                                   const GlooAddress& address) {
-  auto options = Gloo::Options::create(timeout);
+  const auto options = Gloo::Options::create(timeout);
   if (!address.interface.empty()) {
     options->devices = {Gloo::createDeviceForInterface(address.interface)};
   } else if (!address.host.empty()) {
     options->devices = {Gloo::createDeviceForHostname(address.host)};
   } else {
-    options = Gloo::Options::create_default(timeout);
+    options->devices = {Gloo::createDefaultDevice()};
   }
   return c10::make_intrusive<Gloo>(store, rank, size, options);
+}
+
+void SetGlooTimeout(c10d::Backend& gloo, std::chrono::milliseconds timeout) {
+  static_cast<Gloo&>(gloo).SetTimeout(timeout);
 }
 
 }  // namespace muster

@@ -26,6 +26,10 @@ c10::intrusive_ptr<c10d::Backend> MakeGlooBackend(const c10::intrusive_ptr<c10d:
                                                   std::chrono::milliseconds timeout,
                                                   const GlooAddress& address);
 
+// What c10d::ProcessGroup::setTimeout() does to a backend of MakeGlooBackend(); LibTorch 2.8 has no
+// such function.
+void SetGlooTimeout(c10d::Backend& gloo, std::chrono::milliseconds timeout);
+
 }  // namespace muster
 
 #endif  // MUSTER_WORKER_SDK_GLOO_BACKEND_H_

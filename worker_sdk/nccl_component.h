@@ -40,8 +40,9 @@ struct NcclBackend {
   int device = 0;
 };
 
-// Looks for libmuster_nccl.so at MUSTER_NCCL_LIBRARY, else beside the program, else where the
-// loader looks. Throws BackendUnavailable when it, a library of NVIDIA's, or a GPU is missing.
+// Looks for libmuster_nccl.so at MUSTER_NCCL_LIBRARY, else beside the program, else beside the
+// library that this was linked into, else where the loader looks. Throws BackendUnavailable when
+// it, a library of NVIDIA's, or a GPU is missing.
 NcclBackend OpenNccl(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                      int local_rank, std::chrono::milliseconds timeout);
 

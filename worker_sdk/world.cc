@@ -179,6 +179,11 @@ void MakeGroup(Membership& self, const Deadline& deadline) {
   self.group = std::move(group);
 }
 
+// From here on init() is over: how long one collective may take. (NCCL was told from the start.)
+void SetOpTimeout(const c10d::ProcessGroup& group, std::chrono::milliseconds timeout) {
+  SetGlooTimeout(*group.getBackend(c10d::ProcessGroup::BackendType::GLOO), timeout);
+}
+
 // Gloo writes into connections whose other end may have gone. That is to be an error and not the
 // end of this process.
 void IgnoreBrokenPipes() {
@@ -242,7 +247,7 @@ World World::subgroup(const std::vector<int>& ranks) const {
   const Deadline deadline(whole.options.init_timeout());
   CallTheRoll(*part, *part->store, deadline);
   MakeGroup(*part, deadline);
-  part->group->setTimeout(whole.options.op_timeout());
+  SetOpTimeout(*part->group, whole.options.op_timeout());
   return World(part);
 }
 
@@ -265,7 +270,7 @@ World init(const Identity& identity, const InitOptions& options) {
     throw Error("the first all_reduce over " + std::to_string(identity.world_size) +
                 " ranks gave a wrong sum: the " + self->backend + " backend does not work here");
   }
-  self->group->setTimeout(options.op_timeout());
+  SetOpTimeout(*self->group, options.op_timeout());
   self->store->setTimeout(options.op_timeout());
   return world;
 }

@@ -38,6 +38,7 @@ def _libtorch_impl(ctx):
     for name in _NVIDIA_HEADERS:
         if ctx.path("%s/nvidia/%s/include" % (site, name)).exists:
             ctx.symlink("%s/nvidia/%s/include" % (site, name), "nvidia/" + name)
+    ctx.file("site.txt", "%s\n%s\n" % (site, _torch_version(ctx, site)))
     missing = [path for path in _NCCL_COMPONENT_NEEDS if not ctx.path(site + "/" + path).exists]
     ctx.template("BUILD", Label("//third_party/libtorch:present.BUILD"), {
         "{LIB}": site + "/torch/lib",

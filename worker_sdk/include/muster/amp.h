@@ -30,12 +30,13 @@ class Autocast {
   bool on_before_;
 };
 
+// The defaults are Python's.
 struct GradScalerOptions {
-  TORCH_ARG(double, init_scale) = 65536;
-  TORCH_ARG(double, growth_factor) = 2;     // after growth_interval steps without inf or NaN
-  TORCH_ARG(double, backoff_factor) = 0.5;  // after a step with
-  TORCH_ARG(int64_t, growth_interval) = 2000;
-  TORCH_ARG(bool, enabled) = true;  // false: scale() does nothing, step() steps
+  TORCH_ARG(double, init_scale) = 65536;       // the first scale
+  TORCH_ARG(double, growth_factor) = 2;        // after growth_interval steps without inf or NaN
+  TORCH_ARG(double, backoff_factor) = 0.5;     // after a step with
+  TORCH_ARG(int64_t, growth_interval) = 2000;  // steps
+  TORCH_ARG(bool, enabled) = true;             // false: scale() does nothing, step() steps
 };
 
 // Scales losses so that small gradients survive in half precision, as Python's torch.amp.GradScaler
@@ -63,7 +64,7 @@ class GradScaler {
   bool step(torch::optim::Optimizer& optimizer);
   void update();  // once per iteration, after all step()s: the next scale
 
-  double current_scale() const;
+  double current_scale() const;  // what scale() multiplies with
 
   // For State. check() throws CheckpointError.
   std::string snapshot() const;

@@ -19,7 +19,7 @@ class World;
 // The gradients of some parameters, as they are about to be averaged.
 class Bucket {
  public:
-  explicit Bucket(c10d::GradBucket& bucket) : bucket_(bucket) {}
+  explicit Bucket(c10d::GradBucket& bucket) : bucket_(bucket) {}  // LibTorch's, borrowed
   // One-dimensional (sparse for a sparse parameter): this rank's gradients, not divided. What it
   // holds when the hook's Pending is done is what every parameter gets.
   at::Tensor gradients() const;
@@ -37,7 +37,7 @@ class Bucket {
 // within join() call it with zeros.
 struct CommHook {
   std::string name;  // the ranks must agree on it; empty: DDP's own
-  std::function<Pending(const World&, Bucket&)> run;
+  std::function<Pending(const World&, Bucket&)> run;  // the hook itself
 };
 
 namespace hooks {

@@ -43,8 +43,9 @@ class DistributedDataParallel {
   // although find_unused_parameters is off.
   void backward(const at::Tensor& loss) { core_.backward(loss); }
 
-  M* operator->() { return module_.get(); }
-  const std::shared_ptr<M>& module() const { return module_; }
+  M* operator->() { return module_.get(); }                     // the module's members
+  const std::shared_ptr<M>& module() const { return module_; }  // shared with whoever gave it
+  // While what it returns lives, gradients are accumulated and not sent; see NoSync.
   [[nodiscard]] NoSync no_sync(bool skip = true) { return NoSync(core_, skip); }
 
   // Collective: runs body(), in which the ranks may have different numbers of batches. A rank that
@@ -86,7 +87,7 @@ class DistributedDataParallel {
   double max_gradient_difference(const at::Tensor& reference_loss) const {
     return core_.max_gradient_difference(reference_loss);
   }
-  Stats stats() const { return core_.stats(); }
+  Stats stats() const { return core_.stats(); }  // this rank's
 
  private:
   struct JoinEnd {

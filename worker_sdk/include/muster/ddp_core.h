@@ -46,6 +46,7 @@ class DDPCore {
 // without one averages all that was accumulated. The forward must be inside too.
 class NoSync {
  public:
+  // See DistributedDataParallel::no_sync(). Without `skip` it changes nothing.
   NoSync(DDPCore& core, bool skip) : core_(core), before_(core.sync()) {
     if (skip) core_.set_sync(false);
   }

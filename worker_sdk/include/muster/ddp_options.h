@@ -10,6 +10,7 @@
 
 namespace muster {
 
+// Python's, with its defaults, and `ignore` and `sync_batch_norm` besides. The ranks must agree.
 struct DDPOptions {
   TORCH_ARG(bool, find_unused_parameters) = false;  // walk the graph each step; needed for branches
   TORCH_ARG(bool, static_graph) = false;            // the same parameters are used in every step
@@ -25,6 +26,7 @@ struct DDPOptions {
   TORCH_ARG(CommHook, comm_hook);  // hooks::fp16(), hooks::bf16(), yours; none: DDP's own
 };
 
+// For DistributedDataParallel::join().
 struct JoinOptions {
   // True: the sum of the gradients is divided by the number of ranks, whoever still has batches.
   // False: by the number of those that have, so that late batches count more.
@@ -38,10 +40,10 @@ struct JoinOptions {
 struct Stats {
   std::vector<int64_t> bucket_bytes;  // in the order of their all-reduces
   bool buckets_are_final = false;     // they are arranged anew once, by the order of the first step
-  double forward_ms = 0;
-  double backward_ms = 0;       // until the last gradient is there
-  double communication_ms = 0;  // from the first bucket's start to the last bucket's end
-  double overlap_ms = 0;        // the part of it that backward hides
+  double forward_ms = 0;              // of the module alone
+  double backward_ms = 0;             // until the last gradient is there
+  double communication_ms = 0;        // from the first bucket's start to the last bucket's end
+  double overlap_ms = 0;              // the part of it that backward hides
 };
 
 }  // namespace muster

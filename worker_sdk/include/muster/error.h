@@ -36,8 +36,8 @@ class Timeout : public Error {
  public:
   Timeout(const std::string& what, std::chrono::milliseconds waited, std::vector<int> missing = {})
       : Error(what), waited(waited), missing(std::move(missing)) {}
-  std::chrono::milliseconds waited;
-  std::vector<int> missing;  // who, as far as it is known; may be empty
+  std::chrono::milliseconds waited;  // the deadline that passed
+  std::vector<int> missing;          // who, as far as it is known; may be empty
 };
 
 // The ranks do not hold the same thing: parameters, options, shapes. Thrown on every rank, with the
@@ -54,7 +54,7 @@ class UnusedParameter : public Error {
  public:
   UnusedParameter(const std::string& what, std::vector<std::string> names)
       : Error(what), names(std::move(names)) {}
-  std::vector<std::string> names;
+  std::vector<std::string> names;  // of the parameters
 };
 
 // Some ranks ran out of batches before the others, and JoinOptions::throw_when_uneven is on.

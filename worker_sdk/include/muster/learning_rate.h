@@ -21,7 +21,8 @@ double linear_scaled_lr(double lr, const World& world, int reference_world = 1);
 // keeps a reference to the optimizer.
 class Schedule : public torch::optim::LRScheduler {
  public:
-  explicit Schedule(torch::optim::Optimizer& optimizer);
+  explicit Schedule(torch::optim::Optimizer& optimizer);  // borrowed
+  // How often step() was called.
   int64_t steps() const { return static_cast<int64_t>(step_count_) - 1; }
 
   // For State, which must be given the optimizer before. check() throws CheckpointError.
@@ -30,6 +31,7 @@ class Schedule : public torch::optim::LRScheduler {
   void restore(std::string_view bytes);
 
  protected:
+  // The rate after `steps` steps of a group of parameters that started from `base`.
   virtual double rate(double base, int64_t steps) const = 0;
 
  private:
@@ -41,6 +43,7 @@ class Schedule : public torch::optim::LRScheduler {
 // values of Python's LinearLR.
 class Warmup : public Schedule {
  public:
+  // `steps`, at least 1; `from` from 0 to 1.
   Warmup(torch::optim::Optimizer& optimizer, int64_t steps, double from = 0.1);
 
  protected:
@@ -51,16 +54,18 @@ class Warmup : public Schedule {
   double from_;
 };
 
+// How a Cosine begins and ends.
 struct CosineOptions {
   TORCH_ARG(int64_t, warmup) = 0;  // of the steps: the first ones, as Warmup
-  TORCH_ARG(double, from) = 0.1;
-  TORCH_ARG(double, min_lr) = 0;
+  TORCH_ARG(double, from) = 0.1;   // of the rate: where the warm-up begins
+  TORCH_ARG(double, min_lr) = 0;   // where it ends
 };
 
 // Down to min_lr along half a cosine, over what the warm-up leaves of `steps` steps; then it stays.
 // Without warm-up the values of Python's CosineAnnealingLR.
 class Cosine : public Schedule {
  public:
+  // `steps` counts the warm-up, too.
   Cosine(torch::optim::Optimizer& optimizer, int64_t steps, CosineOptions options = {});
 
  protected:

@@ -23,6 +23,7 @@ class Membership;
 class Pending {
  public:
   Pending() = default;
+  // The SDK makes these.
   Pending(std::shared_ptr<Membership> membership, const char* what,
           c10::intrusive_ptr<c10d::Work> work);
 

@@ -12,9 +12,10 @@
 
 namespace muster {
 
+// Python's, with its defaults.
 struct SamplerOptions {
-  TORCH_ARG(bool, shuffle) = true;
-  TORCH_ARG(uint64_t, seed) = 0;  // the order is that of seed + epoch
+  TORCH_ARG(bool, shuffle) = true;  // false: 0, 1, 2 …
+  TORCH_ARG(uint64_t, seed) = 0;    // the order is that of seed + epoch
   TORCH_ARG(bool,
             drop_last) = false;  // leave out the tail instead of repeating samples to make it even
 };
@@ -25,6 +26,7 @@ struct SamplerOptions {
 // does.
 class DistributedSampler : public torch::data::samplers::Sampler<> {
  public:
+  // Of n indices those of this rank of `world`, or of `rank` of `ranks`.
   DistributedSampler(size_t n, const World& world, SamplerOptions options = {});
   DistributedSampler(size_t n, int rank, int ranks, SamplerOptions options = {});
 

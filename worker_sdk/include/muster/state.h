@@ -19,11 +19,11 @@ namespace muster {
 
 // What load() found. False: no checkpoint, start from the beginning.
 struct Loaded {
-  bool found = false;
-  std::filesystem::path file;  // the one that was read
-  int64_t generation = 0;      // that wrote it
-  std::string note;            // why it is not the newest one; empty if it is
-  explicit operator bool() const { return found; }
+  bool found = false;                               // there was one
+  std::filesystem::path file;                       // the one that was read
+  int64_t generation = 0;                           // that wrote it
+  std::string note;                                 // why it is not the newest one; empty if it is
+  explicit operator bool() const { return found; }  // the same
 };
 
 // All that a training run must get back to go on bit for bit: modules, optimizers, samplers,
@@ -31,7 +31,7 @@ struct Loaded {
 // and must not outlive them. One thread.
 class State {
  public:
-  explicit State(World world);
+  explicit State(World world);  // whose ranks save and load together
 
   // A module, an optimizer, a DistributedSampler, a GradScaler, a Schedule (after its optimizer),
   // or an arithmetic variable. Throws Error for a name used before.

@@ -56,7 +56,7 @@ class AgentLink {
   AgentLink(AgentLink&&) noexcept;
   AgentLink& operator=(AgentLink&&) noexcept;
 
-  bool connected() const;
+  bool connected() const;  // an agent listens
 
   // What is said again later when the agent is slow to read: ready, checkpoint (the newest one),
   // error, quiesced. What is dropped then: step, status. Line breaks in a text become spaces; a

@@ -36,6 +36,7 @@ struct InitOptions {
   TORCH_ARG(std::string, interface) = "";
 };
 
+// What all_reduce and reduce_scatter compute.
 enum class Op { sum, mean, min, max };
 
 // The group of processes that train together. Cheap to copy; all copies are the same group. Not
@@ -47,15 +48,15 @@ enum class Op { sum, mean, min, max };
 // closed, and whoever waits for this rank in it gets a PeerLost at once.
 class World {
  public:
-  int rank() const;  // 0 … size()-1
-  int size() const;
-  int local_rank() const;  // on this node
-  int local_size() const;
-  int node() const;
-  int nodes() const;
-  int64_t generation() const;  // grows with every change of the membership
-  bool leader() const;         // rank() == 0
-  const Identity& identity() const;
+  int rank() const;                    // 0 … size()-1
+  int size() const;                    // of the group
+  int local_rank() const;              // on this node
+  int local_size() const;              // ranks on this node
+  int node() const;                    // 0 … nodes()-1
+  int nodes() const;                   // at least 1
+  int64_t generation() const;          // grows with every change of the membership
+  bool leader() const;                 // rank() == 0
+  const Identity& identity() const;    // what init() was told
   at::Device device() const;           // cuda:local_rank with NCCL, else cpu
   const std::string& backend() const;  // "gloo" or "nccl"
   AgentLink& agent() const;            // connected or not
@@ -71,7 +72,7 @@ class World {
   at::Tensor all_gather(const at::Tensor& tensor) const;         // [*] -> [size, *], by rank
   // [size * k, *] -> [k, *]: the sum over the ranks, and of it this rank's part.
   at::Tensor reduce_scatter(const at::Tensor& tensor, Op op = Op::sum) const;
-  void barrier() const;
+  void barrier() const;  // returns when every rank has called it
 
   // The same, started and not waited for. `output` is contiguous, of the shape above.
   Pending all_reduce_async(const at::Tensor& tensor, Op op = Op::sum) const;
@@ -93,6 +94,7 @@ class World {
   // For c10d calls that are not here. Owned by the World.
   const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;
 
+  // For the SDK's own parts.
   explicit World(std::shared_ptr<Membership> membership);
   Membership& membership() const { return *membership_; }
 
