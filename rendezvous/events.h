@@ -59,8 +59,13 @@ struct DrainRequested {
   Duration at_most{};
 };
 
+// No agent has been here for so long that the master gives the job up.
+struct LeftAlone {
+  Duration idle{};
+};
+
 using RoundEvent = std::variant<MessageArrived, StreamBroken, DeadlinePassed, WokeUp, StopRequested,
-                                DrainRequested>;
+                                DrainRequested, LeftAlone>;
 
 // ── Effects, to be performed in order ──────────────────────────────────────────────────────────
 

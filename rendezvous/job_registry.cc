@@ -1,7 +1,6 @@
 #include "rendezvous/job_registry.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <variant>
 
@@ -14,7 +13,8 @@ void JobRegistry::Restore(Time now, const std::vector<JobRecord>& records) {
     const Serial serial = ++last_serial_;
     RoundMachine machine(record, options_.seed + serial, now);
     JobJournal journal{IncidentRecorder(machine, {})};
-    jobs_.emplace(serial, Job{std::move(machine), std::move(journal)});
+    const auto restored = jobs_.emplace(serial, Job{std::move(machine), std::move(journal)}).first;
+    TakeNote(now, serial, &restored->second);
     const RoundMachine* newest = Find(record.job_id);
     if (newest == nullptr || newest->instance() < record.instance) newest_[record.job_id] = serial;
   }
@@ -38,27 +38,54 @@ JobRegistry::Serial JobRegistry::OpenInstance(const Hello& hello) {
   return serial;
 }
 
-JobRegistry::Serial JobRegistry::SerialFor(const Hello& hello) {
+// 0: there is none for it.
+JobRegistry::Serial JobRegistry::InstanceOf(const Hello& hello) const {
   const auto newest = newest_.find(hello.job_id);
-  if (newest == newest_.end()) return OpenInstance(hello);
+  if (newest == newest_.end()) return 0;
   const RoundMachine& machine = jobs_.at(newest->second).machine;
   if (machine.WasPartOf(hello)) return newest->second;
   for (const auto& [serial, older] : jobs_) {
     const bool is_same = older.machine.job_id() == hello.job_id;
     if (is_same && older.machine.WasPartOf(hello)) return serial;
   }
-  return machine.verdict().has_value() ? OpenInstance(hello) : newest->second;
+  return machine.verdict().has_value() ? 0 : newest->second;
 }
 
-JobRegistry::Serial JobRegistry::Route(StreamId stream, const AgentMessage& message) {
-  const auto bound = streams_.find(stream);
-  if (bound != streams_.end()) return bound->second;
-  if (const auto* hello = std::get_if<Hello>(&message)) {
-    return streams_[stream] = SerialFor(*hello);
+MasterLoad JobRegistry::LoadOf(Serial serial, const Hello& hello) const {
+  MasterLoad load{.jobs = jobs_.size() - ended_, .opens_job = serial == 0};
+  if (serial == 0) return load;
+  const RoundMachine& machine = jobs_.at(serial).machine;
+  const auto node = machine.nodes().find(hello.node_id);
+  load.nodes = machine.attached();
+  // Those who come to hear the verdict take no room.
+  load.is_of_them = machine.verdict() || (node != machine.nodes().end() && node->second.attached());
+  return load;
+}
+
+void JobRegistry::Take(Time now, const MessageArrived& event, std::vector<JobEffects>* all) {
+  const auto bound = streams_.find(event.stream);
+  if (bound != streams_.end()) return StepOne(now, event, bound->second, all);
+  if (const auto* will = std::get_if<LastWill>(&event.message)) {
+    const auto newest = newest_.find(will->job_id);
+    if (newest != newest_.end()) return StepOne(now, event, newest->second, all);
   }
-  const auto* will = std::get_if<LastWill>(&message);
-  const auto newest = will == nullptr ? newest_.end() : newest_.find(will->job_id);
-  return newest == newest_.end() ? 0 : newest->second;
+  const auto* hello = std::get_if<Hello>(&event.message);
+  if (hello == nullptr) return all->push_back({0, "", 0, {CloseStreamTo{event.stream}}});
+  Serial serial = InstanceOf(*hello);
+  if (const auto refusal = NoRoomFor(options_.limits, LoadOf(serial, *hello), *hello)) {
+    const Rejected rejected{refusal->exit_code, Sentence(refusal->reason)};
+    return all->push_back(
+        {0,
+         hello->job_id,
+         0,
+         {Decided{refusal->reason}, SendTo{event.stream, rejected}, CloseStreamTo{event.stream}}});
+  }
+  const bool is_new = serial == 0;
+  if (is_new) serial = OpenInstance(*hello);
+  streams_[event.stream] = serial;
+  StepOne(now, event, serial, all);
+  // It was refused, and nobody else knows of the job.
+  if (is_new && jobs_.at(serial).machine.nodes().empty()) Forget(jobs_.find(serial));
 }
 
 void JobRegistry::StepOne(Time now, const RoundEvent& event, Serial serial,
@@ -77,19 +104,28 @@ void JobRegistry::StepOne(Time now, const RoundEvent& event, Serial serial,
   for (const RoundEffect& effect : effects) {
     if (const auto* close = std::get_if<CloseStreamTo>(&effect)) streams_.erase(close->stream);
   }
+  TakeNote(now, serial, &job);
   all->push_back(
       {serial, machine.job_id(), machine.instance(), std::move(effects), std::move(news)});
+}
+
+// What is asked of all jobs after every event.
+void JobRegistry::TakeNote(Time now, Serial serial, Job* job) {
+  const RoundMachine& machine = job->machine;
+  if (job->has_ended) --ended_;
+  job->has_ended = machine.finished();
+  if (job->has_ended) ++ended_;
+  const bool is_alone = machine.attached() == 0 && !machine.verdict();
+  job->alone_since = is_alone ? std::min(job->alone_since, now) : kNever;
+  const bool is_limited = is_alone && options_.idle_time > Duration::zero();
+  const Time end = is_limited ? job->alone_since + options_.idle_time : kNever;
+  deadlines_.Set(serial, std::min(machine.NextDeadline(), end));
 }
 
 std::vector<JobEffects> JobRegistry::Step(Time now, const RoundEvent& event) {
   std::vector<JobEffects> all;
   if (const auto* arrived = std::get_if<MessageArrived>(&event)) {
-    const Serial serial = Route(arrived->stream, arrived->message);
-    if (serial == 0) {
-      all.push_back({0, "", 0, {CloseStreamTo{arrived->stream}}});
-    } else {
-      StepOne(now, event, serial, &all);
-    }
+    Take(now, *arrived, &all);
   } else if (const auto* broken = std::get_if<StreamBroken>(&event)) {
     const auto bound = streams_.find(broken->stream);
     if (bound == streams_.end()) return all;
@@ -97,11 +133,14 @@ std::vector<JobEffects> JobRegistry::Step(Time now, const RoundEvent& event) {
     streams_.erase(bound);
     StepOne(now, event, serial, &all);
   } else {
+    const auto* woke = std::get_if<WokeUp>(&event);
     const bool only_due = std::holds_alternative<DeadlinePassed>(event);
-    for (const auto& [serial, job] : jobs_) {
+    for (auto& [serial, job] : jobs_) {
       if (only_due && job.machine.NextDeadline() > now) continue;
+      if (woke != nullptr && job.alone_since != kNever) job.alone_since += woke->missed;
       StepOne(now, event, serial, &all);
     }
+    if (only_due) GiveUpAlone(now, &all);
   }
   ForgetEnded(&all);
   return all;
@@ -113,19 +152,6 @@ std::vector<JobEffects> JobRegistry::StepJob(Time now, const std::string& job_id
   const auto newest = newest_.find(job_id);
   if (newest != newest_.end()) StepOne(now, event, newest->second, &all);
   return all;
-}
-
-Time JobRegistry::NextDeadline() const {
-  Time earliest = kNever;
-  for (const auto& [serial, job] : jobs_) {
-    earliest = std::min(earliest, job.machine.NextDeadline());
-  }
-  return earliest;
-}
-
-bool JobRegistry::idle() const {
-  return std::all_of(jobs_.begin(), jobs_.end(),
-                     [](const auto& entry) { return entry.second.machine.finished(); });
 }
 
 const RoundMachine* JobRegistry::Find(const std::string& job_id) const {
@@ -151,25 +177,44 @@ std::vector<std::string> JobRegistry::job_ids() const {
   return ids;
 }
 
-void JobRegistry::ForgetEnded(std::vector<JobEffects>* all) {
-  if (jobs_.size() <= kEndedMax) return;
-  size_t ended = std::count_if(jobs_.begin(), jobs_.end(),
-                               [](const auto& entry) { return entry.second.machine.finished(); });
-  std::set<Serial> in_use;
-  for (const auto& [stream, serial] : streams_) in_use.insert(serial);
-  for (auto it = jobs_.begin(); it != jobs_.end() && ended > kEndedMax;) {
-    const RoundMachine& machine = it->second.machine;
-    if (!machine.finished() || in_use.count(it->first) != 0) {
+// Those of which no agent was here for the idle time.
+void JobRegistry::GiveUpAlone(Time now, std::vector<JobEffects>* all) {
+  if (options_.idle_time == Duration::zero()) return;
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const Time since = it->second.alone_since;
+    if (since == kNever || now - since < options_.idle_time) {
       ++it;
       continue;
     }
-    forgotten_instance_ = std::max(forgotten_instance_, machine.instance());
-    const auto newest = newest_.find(machine.job_id());
-    if (newest != newest_.end() && newest->second == it->first) newest_.erase(newest);
-    all->push_back({it->first, machine.job_id(), machine.instance(), {Persist{}}});
-    it = jobs_.erase(it);
-    --ended;
+    StepOne(now, LeftAlone{options_.idle_time}, it->first, all);
+    it = Forget(it);
   }
+}
+
+void JobRegistry::ForgetEnded(std::vector<JobEffects>* all) {
+  for (auto it = jobs_.begin(); it != jobs_.end() && ended_ > kEndedMax;) {
+    const RoundMachine& machine = it->second.machine;
+    if (!machine.finished()) {
+      ++it;
+      continue;
+    }
+    all->push_back({it->first, machine.job_id(), machine.instance(), {Persist{}}});
+    it = Forget(it);
+  }
+}
+
+JobRegistry::Jobs::iterator JobRegistry::Forget(Jobs::iterator job) {
+  const auto& [serial, what] = *job;
+  // Before that nobody has heard of the number.
+  if (what.machine.generation() > 0) {
+    forgotten_instance_ = std::max(forgotten_instance_, what.machine.instance());
+  }
+  const auto newest = newest_.find(what.machine.job_id());
+  if (newest != newest_.end() && newest->second == serial) newest_.erase(newest);
+  std::erase_if(streams_, [&](const auto& bound) { return bound.second == serial; });
+  if (what.has_ended) --ended_;
+  deadlines_.Set(serial, kNever);
+  return jobs_.erase(job);
 }
 
 }  // namespace muster

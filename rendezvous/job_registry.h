@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/time.h"
+#include "rendezvous/admission_limits.h"
+#include "rendezvous/deadlines.h"
 #include "rendezvous/job_journal.h"
 #include "rendezvous/job_status.h"
 #include "rendezvous/round_machine.h"
@@ -39,6 +41,9 @@ struct JobReport {
 // know opens a new instance, while agents of the ended one are still told its verdict. Ended
 // instances are remembered for that, the most recent kEndedMax of them.
 //
+// A job of which no agent has been here for the idle time is ended and forgotten: agents that come
+// after all find a master without memory of it.
+//
 // Pure and single-threaded, like the machines.
 class JobRegistry {
  public:
@@ -46,7 +51,9 @@ class JobRegistry {
   using Serial = uint64_t;  // of an instance in this registry, across all jobs; from 1
 
   struct Options {
-    uint64_t seed = 0;  // of the machines' jitter
+    uint64_t seed = 0;         // of the machines' jitter
+    MasterLimits limits = {};  // on jobs and nodes; the others are not the registry's
+    Duration idle_time{};      // 0: for ever
     // When set, every step is checked against rendezvous/invariants.h; called with the job and what
     // does not hold.
     std::function<void(const std::string& violation)> on_violation;
@@ -66,18 +73,19 @@ class JobRegistry {
   // One entry for each job that was stepped, even without effects.
   // MessageArrived and StreamBroken go to the stream's job; DeadlinePassed to the jobs whose
   // deadline has come; WokeUp and StopRequested to all. The first message of a stream must be a
-  // Hello or a LastWill, else the effect is to close it. A job that is forgotten has the effect
-  // Persist: there is no record of it any more.
+  // Hello or a LastWill, else the effect is to close it; a Hello that there is no room for is
+  // rejected and opens nothing. A job that is forgotten has the effect Persist: there is no record
+  // of it any more.
   std::vector<JobEffects> Step(Time now, const RoundEvent& event);
 
   // An event for the newest instance of one job. Nothing when there is no such job.
   std::vector<JobEffects> StepJob(Time now, const std::string& job_id, const RoundEvent& event);
 
   // The earliest of all jobs.
-  Time NextDeadline() const;
+  Time NextDeadline() const { return deadlines_.earliest(); }
 
   // No job needs this master any more: each has ended and its agents know.
-  bool idle() const;
+  bool idle() const { return ended_ == jobs_.size(); }
 
   // The newest instance, or nullptr.
   const RoundMachine* Find(const std::string& job_id) const;
@@ -89,19 +97,28 @@ class JobRegistry {
  private:
   struct Job {
     RoundMachine machine;
-    JobJournal journal;
+    JobJournal journal = {};
+    Time alone_since = kNever;  // kNever: an agent is here, or it has ended
+    bool has_ended = false;     // counted in ended_
   };
+  using Jobs = std::map<Serial, Job>;
 
-  Serial Route(StreamId stream, const AgentMessage& message);
-  Serial SerialFor(const Hello& hello);
+  void Take(Time now, const MessageArrived& event, std::vector<JobEffects>* all);
+  Serial InstanceOf(const Hello& hello) const;
+  MasterLoad LoadOf(Serial serial, const Hello& hello) const;
   Serial OpenInstance(const Hello& hello);
   void StepOne(Time now, const RoundEvent& event, Serial serial, std::vector<JobEffects>* all);
+  void TakeNote(Time now, Serial serial, Job* job);
+  void GiveUpAlone(Time now, std::vector<JobEffects>* all);
+  Jobs::iterator Forget(Jobs::iterator job);
   void ForgetEnded(std::vector<JobEffects>* all);
 
   Options options_;
   Serial last_serial_ = 0;
   uint64_t forgotten_instance_ = 0;       // the highest number of an instance that was forgotten
-  std::map<Serial, Job> jobs_;            // the oldest comes first
+  Jobs jobs_;                             // the oldest comes first
+  size_t ended_ = 0;                      // of jobs_: those that are finished()
+  Deadlines deadlines_;                   // of jobs_
   std::map<std::string, Serial> newest_;  // by job id
   std::map<StreamId, Serial> streams_;
 };

@@ -122,6 +122,7 @@ absl::StatusOr<std::unique_ptr<MasterServer>> MasterServer::Start(Clock* clock, 
   if (!credentials.ok()) return credentials.status();
   absl::StatusOr<std::unique_ptr<CallGuard>> guard = CallGuard::Make(options.security);
   if (!guard.ok()) return guard.status();
+  options.loop.registry.limits = options.limits;
   auto parts =
       std::make_unique<Parts>(clock, options.limits, std::move(options.loop), *std::move(guard));
   parts->server = Listen(options, *credentials, &parts->service, &parts->control, &parts->port);

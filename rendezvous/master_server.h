@@ -22,7 +22,7 @@ class MasterServer {
     HostPort address;  // an IP literal of this host, or "0.0.0.0" or "::"; port 0: any free one
     ServerSecurity security;
     MasterLimits limits;
-    MasterLoop::Options loop;
+    MasterLoop::Options loop;  // its registry gets these limits
   };
 
   // Listens when it returns. `clock` outlives the server. Errors, each one line:

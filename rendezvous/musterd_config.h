@@ -12,6 +12,7 @@
 #include "base/env.h"
 #include "base/host_port.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "rendezvous/admission_limits.h"
 #include "rendezvous/etcd_options.h"
 #include "rendezvous/security.h"
@@ -28,6 +29,7 @@ struct MusterdConfig {
   ServerSecurity security;
   EtcdElectionOptions election;  // counts where etcd has endpoints
   MasterLimits limits;
+  Duration job_idle_timeout{};  // 0: jobs are kept for ever
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kDated;
   std::optional<HostPort> http;  // where the HTTP pages are; nothing: nowhere

@@ -10,6 +10,7 @@
 
 #include "base/endpoint_list.h"
 #include "base/value_text.h"
+#include "rendezvous/settings.h"
 
 namespace muster {
 namespace {
@@ -129,6 +130,21 @@ absl::Status ReadCount(absl::string_view text, T* count) {
   return absl::OkStatus();
 }
 
+absl::Status SetMaxJobs(absl::string_view text, MusterdConfig* config) {
+  return ReadCount(text, &config->limits.jobs_max);
+}
+
+absl::Status SetMaxNodes(absl::string_view text, MusterdConfig* config) {
+  return ReadCount(text, &config->limits.nodes_max);
+}
+
+absl::Status SetJobIdleTimeout(absl::string_view text, MusterdConfig* config) {
+  if (absl::Status read = Read(text, ParseSpan, &config->job_idle_timeout); !read.ok()) return read;
+  if (config->job_idle_timeout <= kLongestTimeout) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(Quoted(text), " is over a year: give 0 to keep jobs for ever"));
+}
+
 absl::Status SetMaxAgents(absl::string_view text, MusterdConfig* config) {
   return ReadCount(text, &config->limits.streams_max);
 }
@@ -235,6 +251,16 @@ constexpr MusterdOption kOptions[] = {
      .help = "The user's password, on the first line; read again for each new token.",
      .set = SetEtcd<&EtcdOptions::password_file>},
 
+    {.name = "max-jobs", .group = kLimits, .metavar = "N", .default_text = "10000",
+     .help = "Jobs that have not ended. 0: no limit.",
+     .set = SetMaxJobs},
+    {.name = "max-nodes", .group = kLimits, .metavar = "N", .default_text = "0",
+     .help = "Nodes of one job, spares included. 0: no limit.",
+     .set = SetMaxNodes},
+    {.name = "job-idle-timeout", .group = kLimits, .metavar = "TIME", .default_text = "1h",
+     .help = "Give up and forget a job that has not ended and of which no agent has been connected "
+             "for so long. 0: never.",
+     .set = SetJobIdleTimeout},
     {.name = "max-agents", .group = kLimits, .metavar = "N", .default_text = "20000",
      .help = "Agents that are connected at once. 0: no limit.",
      .set = SetMaxAgents},

@@ -58,6 +58,8 @@ constexpr std::array kNames = {
     Name{ReasonCode::kExcluded, "excluded"},
     Name{ReasonCode::kMasterWasAway, "master_was_away"},
     Name{ReasonCode::kRebuilding, "rebuilding"},
+    Name{ReasonCode::kNoRoom, "no_room"},
+    Name{ReasonCode::kJobLeftAlone, "job_left_alone"},
 };
 
 // In the order of the enum and complete.
@@ -159,6 +161,7 @@ std::string NodeSentence(const Reason& r) {
       return "workers of generation " + Number(r.a) + " belong to the past: the job is at " +
              Number(r.b);
     case ReasonCode::kRejectedSettings:
+    case ReasonCode::kNoRoom:
       return node + " is refused" + AfterColon(r.detail);
     case ReasonCode::kRejectedRank:
       return node + " is refused: rank " + Number(r.a) + " is taken by " + r.detail +
@@ -200,6 +203,8 @@ std::string EndSentence(const Reason& r) {
       return "job ended while it was drained by " + r.subject + AfterColon(r.detail);
     case ReasonCode::kJobAbandoned:
       return "job ended: every node has left" + AfterColon(r.detail);
+    case ReasonCode::kJobLeftAlone:
+      return "job given up: none of its nodes was here for " + r.detail + " (--job-idle-timeout)";
     default:
       return "";
   }

@@ -51,9 +51,11 @@ enum class ReasonCode {
   kExcluded,              // a failures within b milliseconds: other nodes are taken first
   kMasterWasAway,         // the master did not run for a ms: agents have b ms to come back
   kRebuilding,            // agents were attached before: members of a generation may come
+  kNoRoom,                // subject: node; detail: which limit of the master, what to do
+  kJobLeftAlone,          // no agent was here for detail
 };
 
-inline constexpr ReasonCode kLastReasonCode = ReasonCode::kRebuilding;
+inline constexpr ReasonCode kLastReasonCode = ReasonCode::kJobLeftAlone;
 
 struct Reason {
   ReasonCode code = ReasonCode::kNothingYet;

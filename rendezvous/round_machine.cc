@@ -153,6 +153,12 @@ void RoundMachine::On(const StopRequested& event) {
   Close({false, kExitStopped, Sentence(reason)}, reason);
 }
 
+void RoundMachine::On(const LeftAlone& event) {
+  if (phase_ == RoundPhase::kClosed || attached() > 0) return;
+  const Reason reason{ReasonCode::kJobLeftAlone, "", 0, 0, DurationText(event.idle)};
+  Close({false, kExitJoinTimeout, Sentence(reason)}, reason);
+}
+
 void RoundMachine::Advance() {
   if (!settings_) return;
   // Each pass either leaves the phase for a later one or changes nothing; a generation that forms

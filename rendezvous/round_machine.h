@@ -48,6 +48,7 @@ class RoundMachine : public RoundState {
   void On(const WokeUp& event);
   void On(const StopRequested& event);
   void On(const DrainRequested& event);
+  void On(const LeftAlone& event);
   void Handle(Node& node, const Heartbeat& message);
   void Handle(Node& node, const WorkersStarted& message);
   void Handle(Node& node, const WorkersReady& message);

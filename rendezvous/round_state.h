@@ -51,6 +51,7 @@ class RoundState {
   uint64_t instance() const { return instance_; }
   const std::map<std::string, Node>& nodes() const { return roster_.nodes(); }
   const NodeCounts& counts() const { return roster_.counts(); }  // of nodes()
+  size_t attached() const { return roster_.attached(); }         // nodes that are here
   // The places of the current generation by group rank; empty while none is running, stopping or
   // being recovered.
   const std::vector<Seat>& seats() const { return seats_.all(); }

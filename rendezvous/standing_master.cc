@@ -99,6 +99,7 @@ absl::StatusOr<ElectedMaster::Served> StandingMaster::Serve(MasterLoop::Options 
   options.security = config_.security;
   options.limits = config_.limits;
   options.loop.registry.seed = RandomSeed();
+  options.loop.registry.idle_time = config_.job_idle_timeout;
   options.loop.on_decision = [](const std::string& job_id, const Reason& reason) {
     if (LogEnabled(LogLevel::kInfo)) {
       Log(LogLevel::kInfo, absl::StrCat("job ", job_id, ": ", Sentence(reason)));

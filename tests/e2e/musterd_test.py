@@ -62,6 +62,54 @@ class Jobs(Musterd):
         self.stop(following)
 
 
+class Limits(Musterd):
+    def refuse(self, node, code, pattern):
+        self.assertEqual(node.wait(), code, node.text())
+        self.assert_one_line(node, pattern)
+
+    def test_who_is_too_many_is_told_and_the_others_go_on(self):
+        daemon = self.musterd("--max-jobs", 1, "--max-nodes", 2)
+        nodes = [self.node(daemon, name) for name in "ab"]
+        for node in nodes:
+            node.wait_line(r"^up \d 2 1$")
+        self.refuse(self.node(daemon, "c", job="other"), 75,
+                    r"^muster: node c is refused: this master has 1 job and takes no more \(--max-jobs\): try again later$")
+        self.refuse(self.node(daemon, "c"), 75,
+                    r"^muster: node c is refused: the job has 2 nodes and gets no more \(--max-nodes\): try again later$")
+        self.refuse(self.node(daemon, "c", job="other", options=["--nnodes", "1:3"]), 78,
+                    r"^muster: node c is refused: --nnodes asks for up to 3 nodes, and this master takes 2 in a job "
+                    r"\(--max-nodes\): give fewer$")
+        daemon.wait_line(r"job other: node c is refused: this master has 1 job")
+        status = self.start("status", "--rdzv-endpoint", daemon.endpoint, "other")
+        self.assertEqual(status.wait(), 1, status.text())
+        # Workers that run are let in, whatever the next master's limits are.
+        self.stop(daemon)
+        following = self.musterd("--max-jobs", 1, "--max-nodes", 1, listen=daemon.endpoint)
+        following.wait_line(r"job job: generation 1 started with 2 nodes")
+        self.assertEqual([len(re.findall("^up ", node.text("out"), re.M)) for node in nodes], [1, 1])
+        self.terminate(*nodes)
+        self.stop(following)
+
+    def test_a_node_whose_first_message_is_too_large_ends_in_one_line(self):
+        daemon = self.musterd("--max-message-bytes", "1K")
+        self.refuse(self.node(daemon, "n" * 255, job="j" * 255, options=["--role", "r" * 255, "--topology-key", "t" * 255]), 78,
+                    r"^muster: no master: 127\.0\.0\.1:\d+: a message is larger than the other side takes \(.* vs\. 1024\)\): "
+                    r"correct that, or run the same version of muster on all nodes and as their master$")
+        self.stop(daemon)
+
+    def test_a_job_whose_nodes_are_all_gone_is_given_up(self):
+        daemon = self.musterd("--job-idle-timeout", "200ms")
+        node = self.node(daemon, "a")
+        daemon.wait_line("job job: node a joined")
+        node.signal(signal.SIGKILL)
+        node.process.wait(harness.PATIENCE)
+        daemon.wait_line(r"job job: job given up: none of its nodes was here for 200ms \(--job-idle-timeout\)$")
+        status = self.start("status", "--rdzv-endpoint", daemon.endpoint)
+        self.assertEqual(status.wait(), 0, status.text())
+        self.assertNotIn("job", status.text("out").split())
+        self.stop(daemon)
+
+
 class Service(Musterd):
     def test_the_service_manager_hears_of_readiness_life_and_stop(self):
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +14,11 @@ using namespace std::chrono_literals;
 
 class JobRegistryTest : public testing::Test {
  protected:
-  JobRegistryTest()
-      : registry_(
-            {.seed = 1, .on_violation = [](const std::string& what) { ADD_FAILURE() << what; }}) {}
+  explicit JobRegistryTest(MasterLimits limits = {}, Duration idle_time = {})
+      : registry_({.seed = 1,
+                   .limits = limits,
+                   .idle_time = idle_time,
+                   .on_violation = [](const std::string& what) { ADD_FAILURE() << what; }}) {}
 
   static Hello HelloOf(const std::string& job_id, const std::string& node_id, uint64_t incarnation,
                        int nodes = 1) {
@@ -156,6 +160,16 @@ TEST_F(JobRegistryTest, OneJobCanBeStopped) {
   EXPECT_TRUE(registry_.StepJob(now_, "unknown", StopRequested{"an operator"}).empty());
 }
 
+TEST_F(JobRegistryTest, AJobWhoseFirstAgentIsRefusedHasNeverBeen) {
+  Hello hello = HelloOf("job", "a", 1, 2);
+  hello.settings.nodes_max = 1;
+  EXPECT_NE(Only<Rejected>(Say(1, hello)), nullptr);
+  EXPECT_EQ(registry_.Find("job"), nullptr);
+  EXPECT_TRUE(registry_.idle());
+  ASSERT_NE(Only<Assignment>(Say(2, HelloOf("job", "a", 2))), nullptr);
+  EXPECT_EQ(registry_.Find("job")->instance(), 1u);
+}
+
 TEST_F(JobRegistryTest, EndedJobsAreForgottenOldestFirst) {
   const int jobs = static_cast<int>(JobRegistry::kEndedMax) + 10;
   for (int i = 1; i <= jobs; ++i) {
@@ -170,6 +184,164 @@ TEST_F(JobRegistryTest, EndedJobsAreForgottenOldestFirst) {
   // A number that may still be in somebody's memory is not given again.
   Say(9999, HelloOf("job1", "a", 9999));
   EXPECT_EQ(registry_.Find("job1")->instance(), 2u);
+}
+
+class LimitedRegistryTest : public JobRegistryTest {
+ protected:
+  LimitedRegistryTest() : JobRegistryTest({.jobs_max = 1, .nodes_max = 2}) {}
+};
+
+TEST_F(LimitedRegistryTest, AJobTooManyIsToldAndOpensNothing) {
+  Say(1, HelloOf("one", "a", 1, 2));
+  const std::vector<MasterMessage> answer = Say(2, HelloOf("two", "a", 2));
+  ASSERT_NE(Only<Rejected>(answer), nullptr);
+  EXPECT_EQ(Only<Rejected>(answer)->exit_code, 75);
+  EXPECT_TRUE(Closes(2));
+  EXPECT_EQ(registry_.Find("two"), nullptr);
+  EXPECT_EQ(all_.front().serial, 0u);
+  EXPECT_EQ(std::get<Decided>(all_.front().effects.front()).reason.code, ReasonCode::kNoRoom);
+}
+
+TEST_F(LimitedRegistryTest, AJobThatHasEndedMakesRoomOnceItsAgentsKnow) {
+  Say(1, HelloOf("one", "a", 1));
+  EndJob(1, "one");
+  EXPECT_NE(Only<Rejected>(Say(2, HelloOf("two", "a", 2))), nullptr);
+  registry_.Step(now_, StreamBroken{1, true});
+  EXPECT_NE(Only<Assignment>(Say(3, HelloOf("two", "a", 2))), nullptr);
+}
+
+TEST_F(LimitedRegistryTest, ANodeTooManyIsToldAndOneThatComesBackIsLetIn) {
+  Say(1, HelloOf("job", "a", 1, 2));
+  Say(2, HelloOf("job", "b", 2, 2));
+  EXPECT_NE(Only<Rejected>(Say(3, HelloOf("job", "c", 3, 2))), nullptr);
+  EXPECT_TRUE(Closes(3));
+  EXPECT_EQ(registry_.Find("job")->nodes().count("c"), 0u);
+  // A newer process of b takes the place of the older one.
+  EXPECT_EQ(Only<Rejected>(Say(4, HelloOf("job", "b", 4, 2))), nullptr);
+  // What is lost leaves its room to a successor of another name.
+  registry_.Step(now_, StreamBroken{4});
+  EXPECT_EQ(Only<Rejected>(Say(5, HelloOf("job", "c", 5, 2))), nullptr);
+}
+
+TEST_F(LimitedRegistryTest, WorkersThatRunAreLetInWhateverTheLimits) {
+  Say(1, HelloOf("one", "a", 1, 2));
+  Hello hello = HelloOf("two", "a", 2);
+  hello.running.phase = WorkersPhase::kRunning;
+  hello.running.assignment.generation = 4;
+  hello.running.assignment.instance = 1;
+  hello.running.assignment.group_world_size = 1;
+  hello.running.assignment.world_size = 1;
+  EXPECT_EQ(Only<Rejected>(Say(2, hello)), nullptr);
+  EXPECT_EQ(registry_.Find("two")->phase(), RoundPhase::kRunning);
+}
+
+class ForgetfulRegistryTest : public JobRegistryTest {
+ protected:
+  ForgetfulRegistryTest() : JobRegistryTest({}, 30min) {}
+
+  // Serves every deadline at its moment until `span` has passed.
+  void Pass(Duration span) {
+    const Time end = now_ + span;
+    while (registry_.NextDeadline() <= end) {
+      now_ = std::max(now_, registry_.NextDeadline());
+      all_ = registry_.Step(now_, DeadlinePassed{});
+    }
+    now_ = end;
+  }
+  // Its job waits for its return for longer than the master keeps it.
+  static Hello PatientHello() {
+    Hello hello = HelloOf("job", "a", 1);
+    hello.settings.join_timeout = 2h;
+    return hello;
+  }
+};
+
+TEST_F(ForgetfulRegistryTest, AJobThatIsLeftAloneIsGivenUpAndForgotten) {
+  Say(1, PatientHello());
+  registry_.Step(now_, StreamBroken{1});
+  Pass(30min - 1ns);
+  ASSERT_NE(registry_.Find("job"), nullptr);
+  EXPECT_FALSE(registry_.Find("job")->verdict().has_value());
+  Pass(1ns);
+  EXPECT_EQ(registry_.Find("job"), nullptr);
+  EXPECT_TRUE(registry_.idle());
+  EXPECT_EQ(registry_.NextDeadline(), kNever);
+  // It is told, and no record of it stays.
+  ASSERT_EQ(all_.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<Persist>(all_.front().effects.front()));
+  EXPECT_FALSE(registry_.Record(all_.front().serial).has_value());
+  const auto* decided = std::get_if<Decided>(&all_.front().effects.back());
+  ASSERT_NE(decided, nullptr);
+  EXPECT_EQ(decided->reason.code, ReasonCode::kJobLeftAlone);
+  EXPECT_EQ(Sentence(decided->reason),
+            "job given up: none of its nodes was here for 30m (--job-idle-timeout)");
+}
+
+TEST_F(ForgetfulRegistryTest, AnAgentThatComesBackBeginsTheTimeAnew) {
+  Say(1, PatientHello());
+  registry_.Step(now_, StreamBroken{1});
+  Pass(29min);
+  Say(2, PatientHello());
+  registry_.Step(now_, StreamBroken{2});
+  Pass(29min);
+  EXPECT_NE(registry_.Find("job"), nullptr);
+  Pass(1min);
+  EXPECT_EQ(registry_.Find("job"), nullptr);
+}
+
+TEST_F(ForgetfulRegistryTest, AnAgentThatIsHereKeepsItsJobHoweverLongNothingHappens) {
+  Say(1, PatientHello());
+  for (int i = 0; i < 1000; ++i) {
+    now_ += 5s;
+    Say(1, Heartbeat{1});
+  }
+  EXPECT_EQ(registry_.Find("job")->phase(), RoundPhase::kRunning);
+}
+
+TEST_F(ForgetfulRegistryTest, TimeThatTheMasterDidNotRunDoesNotCount) {
+  Say(1, PatientHello());
+  registry_.Step(now_, StreamBroken{1});
+  now_ += 30min;
+  registry_.Step(now_, WokeUp{30min, 30min});
+  registry_.Step(now_, DeadlinePassed{});
+  EXPECT_NE(registry_.Find("job"), nullptr);
+  Pass(30min);
+  EXPECT_EQ(registry_.Find("job"), nullptr);
+}
+
+TEST_F(ForgetfulRegistryTest, AMasterThatStartsAgainCountsFromItsStart) {
+  Say(1, PatientHello());
+  registry_.Step(now_, StreamBroken{1});
+  const std::optional<JobRecord> record = registry_.Record(1);
+  ASSERT_TRUE(record.has_value());
+  registry_ = JobRegistry({.seed = 2, .idle_time = 30min});
+  now_ += 24h;
+  registry_.Restore(now_, {*record});
+  Pass(30min - 1ns);
+  EXPECT_NE(registry_.Find("job"), nullptr);
+  Pass(1ns);
+  EXPECT_EQ(registry_.Find("job"), nullptr);
+}
+
+TEST_F(ForgetfulRegistryTest, WorkersThatComeBackAfterAllGoOnAsAtANewMaster) {
+  Say(1, PatientHello());
+  Hello hello = PatientHello();
+  hello.running = {WorkersPhase::kRunning, *Only<Assignment>(To(1))};
+  registry_.Step(now_, StreamBroken{1});
+  Pass(30min);
+  EXPECT_EQ(registry_.Find("job"), nullptr);
+  Say(2, hello);
+  EXPECT_EQ(registry_.Find("job")->phase(), RoundPhase::kRunning);
+  EXPECT_EQ(registry_.Find("job")->generation(), hello.running.assignment.generation);
+}
+
+TEST_F(ForgetfulRegistryTest, ANewJobOfThatNameIsAnotherOne) {
+  Say(1, PatientHello());
+  const uint64_t first = registry_.Find("job")->instance();
+  registry_.Step(now_, StreamBroken{1});
+  Pass(30min);
+  Say(2, HelloOf("job", "b", 2));
+  EXPECT_EQ(registry_.Find("job")->instance(), first + 1);
 }
 
 }  // namespace

@@ -155,6 +155,7 @@ const std::vector<Row>& Rows() {
        [](TestJob& job) {
          job.Step(DrainRequested{"", "alice"});
        }},
+      {"`LeftAlone` though a is here", [](TestJob& job) { job.Step(LeftAlone{1h}); }},
   };
   return *rows;
 }

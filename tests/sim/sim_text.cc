@@ -163,6 +163,7 @@ std::string Text(const RoundEvent& event) {
           [](const WokeUp& e) { return "WokeUp " + Text(e.missed); },
           [](const StopRequested& e) { return "StopRequested " + e.who; },
           [](const DrainRequested& e) { return "DrainRequested " + e.node_id + " by " + e.who; },
+          [](const LeftAlone& e) { return "LeftAlone for " + Text(e.idle); },
       },
       event);
 }
