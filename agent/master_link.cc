@@ -10,6 +10,8 @@ constexpr Duration kBackOffFirst = std::chrono::milliseconds(100);
 constexpr Duration kBackOffMost = std::chrono::seconds(2);
 constexpr Duration kForeignPatience = std::chrono::seconds(10);
 constexpr Duration kSilentPatience = std::chrono::seconds(30);
+constexpr int kRefusalsMax = 3;
+constexpr Duration kRefusalMemory = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -48,6 +50,10 @@ void MasterLink::Acknowledged(uint64_t sequence) {
 void MasterLink::Lost(Time now, Obstacle obstacle) {
   if (state_ == State::kClosed) return;
   if (obstacle != std::exchange(obstacle_, obstacle)) obstacle_since_ = now;
+  if (obstacle == Obstacle::kRefused) {
+    refusals_ = now - refused_at_ < kRefusalMemory ? refusals_ + 1 : 1;
+    refused_at_ = now;
+  }
   state_ = State::kBackingOff;
   heartbeat_at_ = kNever;
   unacknowledged_.clear();
@@ -77,12 +83,16 @@ bool MasterLink::is_silent(Time now) const {
   return heartbeats_ && !unacknowledged_.empty() && now >= unacknowledged_.front().at + lease_;
 }
 
-bool MasterLink::is_blocked(Time now) const {
-  if (has_heard_) return false;
+bool MasterLink::is_blocked(Time now, bool has_workers) const {
+  if (has_heard_) {
+    const bool is_over = heard_on_this_stream_ || !has_workers;
+    return obstacle_ == Obstacle::kRefused && refusals_ >= kRefusalsMax && is_over;
+  }
   switch (obstacle_) {
     case Obstacle::kNone:
       return false;
     case Obstacle::kForbidden:
+    case Obstacle::kRefused:
       return true;
     case Obstacle::kForeign:
       return now >= obstacle_since_ + kForeignPatience;

@@ -44,10 +44,13 @@ class MasterLink {
   Time vouched_at() const { return vouched_at_; }
   // A master has spoken to this node at some time.
   bool has_heard() const { return has_heard_; }
-  // None ever has, and what keeps this node from it will stay: it may not listen where the master
-  // belongs, or every attempt for 10 s met another protocol there, or every attempt for 30 s (and
-  // two leases) met a listener that did not answer, which may also be a master that is stopped.
-  bool is_blocked(Time now) const;
+  // What keeps this node from a master will stay. While none has ever spoken: it may not listen
+  // where the master belongs, or every attempt for 10 s met another protocol there, or every
+  // attempt for 30 s (and two leases) met a listener that did not answer, which may also be a
+  // master that is stopped, or what the two say to each other is refused. Later: the third stream
+  // in a row was refused, each within a minute of the one before; workers that only a master which
+  // had not spoken yet has refused run on.
+  bool is_blocked(Time now, bool has_workers) const;
 
  private:
   enum class State { kIdle, kOpen, kBackingOff, kClosed };
@@ -69,6 +72,8 @@ class MasterLink {
   Time vouched_at_{};
   bool heard_on_this_stream_ = false;
   bool has_heard_ = false;
+  int refusals_ = 0;  // in a row
+  Time refused_at_{};
   Obstacle obstacle_ = Obstacle::kNone;  // of the last attempt
   Time obstacle_since_{};
 };

@@ -101,6 +101,7 @@ class SupervisorMachine {
   void Finish(int exit_code, Duration patience);
   void EndWith(int exit_code);
   void MasterIsGone(const std::string& problem);
+  std::string AdviceOn(Obstacle obstacle) const;
   void GiveUpWithoutMaster();
   void KillOrGiveUp();
   void KillStalled();

@@ -55,13 +55,20 @@ void SupervisorMachine::On(const FromMaster& event) {
 void SupervisorMachine::On(const MasterLost& event) {
   if (phase_ == SupervisorPhase::kFinishing) return;
   link_.Lost(now_, event.obstacle);
-  MasterIsGone(event.detail);
-  if (!link_.is_blocked(now_)) return;
-  const bool is_forbidden = event.obstacle == Obstacle::kForbidden;
-  Say(NoteLevel::kError, "no master: " + event.detail + ": choose " +
-                             (is_forbidden ? "a port above 1023" : "another port") + " (" +
-                             options_.endpoint_option + ")");
+  if (!link_.is_blocked(now_, HasWorkers())) return MasterIsGone(event.detail);
+  Say(NoteLevel::kError, "no master: " + event.detail + ": " + AdviceOn(event.obstacle));
+  exit_code_ = kExitConfig;
+  if (HasWorkers()) return BeginStop(StopCause::kRejected, SIGTERM);
   EndWith(kExitConfig);
+}
+
+std::string SupervisorMachine::AdviceOn(Obstacle obstacle) const {
+  if (obstacle == Obstacle::kRefused) {
+    return "correct that, or run the same version of muster on all nodes and as their master";
+  }
+  const bool is_forbidden = obstacle == Obstacle::kForbidden;
+  return std::string("choose ") + (is_forbidden ? "a port above 1023" : "another port") + " (" +
+         options_.endpoint_option + ")";
 }
 
 void SupervisorMachine::MasterIsGone(const std::string& problem) {

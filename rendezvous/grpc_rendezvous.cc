@@ -336,14 +336,17 @@ void GrpcRendezvous::Core::OnEnd(uint64_t epoch, const std::string& address,
   changed_.SignalAll();
   if (epoch != epoch_) return;
   const std::string detail = StreamEndText(endpoint_, address, status, heard);
-  if (heard)
-    return EndLocked({.unreachable = false, .detail = detail, .obstacle = Obstacle::kNone});
+  const Obstacle obstacle = ObstacleAfter(status, heard);
+  if (heard) return EndLocked({.unreachable = false, .detail = detail, .obstacle = obstacle});
   const std::optional<Rejected> refusal = tls_.Ended(endpoint_, status);
   if (refusal.has_value() && !has_workers_) PushLocked(MasterMessage(*refusal));
   AddFailureLocked(detail);
   passes_over_ = true;
   if (tries_left_ > 0 && !finishing_) return RedialLocked();
-  EndLocked({.unreachable = true, .detail = failures_, .obstacle = Obstacle::kNone});
+  const bool is_only_one = finder_->choices() == 1;
+  EndLocked({.unreachable = true,
+             .detail = failures_,
+             .obstacle = is_only_one ? obstacle : Obstacle::kNone});
 }
 
 void GrpcRendezvous::Core::AddFailureLocked(const std::string& text) {

@@ -15,6 +15,7 @@ enum class Obstacle {
   kForbidden,  // this node is where the master belongs, and may not listen on that port
   kForeign,    // what listens there speaks another protocol
   kSilent,     // what listens there takes connections and does not answer
+  kRefused,    // a master is there, and one of the two does not take the other's messages
 };
 
 // The stream is gone. `unreachable`: it never carried a message (refused, no route, name unknown).

@@ -1,5 +1,7 @@
 #include "rendezvous/stream_end_text.h"
 
+#include <absl/strings/match.h>
+
 #include <algorithm>
 
 namespace muster {
@@ -12,6 +14,12 @@ std::string OneLine(std::string text) {
 
 std::string InBrackets(const absl::Status& status) {
   return status.message().empty() ? "" : " (" + OneLine(std::string(status.message())) + ")";
+}
+
+// gRPC has the same code for this as for a master that is short of something.
+bool IsTooLarge(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) &&
+         absl::StrContains(status.message(), "larger than max");
 }
 
 }  // namespace
@@ -39,10 +47,13 @@ std::string StreamEndText(const HostPort& endpoint, const std::string& address,
     case absl::StatusCode::kUnimplemented:
       return where +
              (heard_master ? "a message is not known on the other side"
-                           : "what listens there is not a muster master") +
+                           : "what listens there is not a muster master, or not of this version") +
              InBrackets(status);
     case absl::StatusCode::kResourceExhausted:
-      return where + "the stream was given up" + InBrackets(status);
+      return where +
+             (IsTooLarge(status) ? "a message is larger than the other side takes"
+                                 : "the stream was given up") +
+             InBrackets(status);
     default:
       break;
   }
@@ -50,6 +61,13 @@ std::string StreamEndText(const HostPort& endpoint, const std::string& address,
     return where + "the connection was accepted, but no master answered on it" + InBrackets(status);
   }
   return where + "the connection to the master broke" + InBrackets(status);
+}
+
+Obstacle ObstacleAfter(const absl::Status& status, bool heard_master) {
+  const bool is_unknown = absl::IsUnimplemented(status);
+  if (!heard_master) return is_unknown ? Obstacle::kForeign : Obstacle::kNone;
+  const bool is_refused = is_unknown || absl::IsInvalidArgument(status) || IsTooLarge(status);
+  return is_refused ? Obstacle::kRefused : Obstacle::kNone;
 }
 
 }  // namespace muster

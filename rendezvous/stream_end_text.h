@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/host_port.h"
+#include "rendezvous/rendezvous_client.h"
 
 namespace muster {
 
@@ -17,6 +18,10 @@ std::string DialFailureText(const HostPort& endpoint, const absl::Status& status
 // master had greeted.
 std::string StreamEndText(const HostPort& endpoint, const std::string& address,
                           const absl::Status& status, bool heard_master);
+
+// Whether the next stream would come to the same end. A master that is short of something is no
+// obstacle.
+Obstacle ObstacleAfter(const absl::Status& status, bool heard_master);
 
 }  // namespace muster
 

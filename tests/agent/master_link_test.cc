@@ -128,14 +128,14 @@ TEST(MasterLink, OnceClosedItStaysClosed) {
 TEST(MasterLink, AnObstacleMustStandForItsTimeWithoutABreak) {
   MasterLink link(Settings(), true, 1);
   link.Lost(kStart, Obstacle::kForeign);
-  EXPECT_FALSE(link.is_blocked(kStart));
+  EXPECT_FALSE(link.is_blocked(kStart, false));
   link.Lost(kStart + 9s, Obstacle::kNone);
   link.Lost(kStart + 10s, Obstacle::kForeign);
-  EXPECT_FALSE(link.is_blocked(kStart + 20s - 1ns));
-  EXPECT_TRUE(link.is_blocked(kStart + 20s));
+  EXPECT_FALSE(link.is_blocked(kStart + 20s - 1ns, false));
+  EXPECT_TRUE(link.is_blocked(kStart + 20s, false));
   link.Lost(kStart + 20s, Obstacle::kSilent);
-  EXPECT_FALSE(link.is_blocked(kStart + 50s - 1ns));
-  EXPECT_TRUE(link.is_blocked(kStart + 50s));
+  EXPECT_FALSE(link.is_blocked(kStart + 50s - 1ns, false));
+  EXPECT_TRUE(link.is_blocked(kStart + 50s, false));
 }
 
 TEST(MasterLink, SilenceIsBorneForTwoLeases) {
@@ -143,8 +143,8 @@ TEST(MasterLink, SilenceIsBorneForTwoLeases) {
   settings.keep_alive_interval = 1min;
   MasterLink link(settings, true, 1);
   link.Lost(kStart, Obstacle::kSilent);
-  EXPECT_FALSE(link.is_blocked(kStart + 6min - 1ns));
-  EXPECT_TRUE(link.is_blocked(kStart + 6min));
+  EXPECT_FALSE(link.is_blocked(kStart + 6min - 1ns, false));
+  EXPECT_TRUE(link.is_blocked(kStart + 6min, false));
 }
 
 TEST(MasterLink, WhoHasHeardAMasterIsNotBlocked) {
@@ -152,7 +152,40 @@ TEST(MasterLink, WhoHasHeardAMasterIsNotBlocked) {
   link.Opened(kStart);
   link.Heard(kStart);
   link.Lost(kStart, Obstacle::kForbidden);
-  EXPECT_FALSE(link.is_blocked(kStart + 1h));
+  EXPECT_FALSE(link.is_blocked(kStart + 1h, false));
+}
+
+TEST(MasterLink, ARefusalIsFinalWhileNoMasterHasSpoken) {
+  MasterLink link(Settings(), true, 1);
+  link.Opened(kStart);
+  link.Lost(kStart, Obstacle::kRefused);
+  EXPECT_TRUE(link.is_blocked(kStart, false));
+}
+
+// Streams on which the master speaks, or does not, before it refuses what is said; how many until
+// the node gives up, of ten.
+int RefusalsUntilTheEnd(bool speaks, bool has_workers, Duration between) {
+  MasterLink link(Settings(), true, 1);
+  Time now = kStart;
+  link.Opened(now);
+  link.Heard(now);
+  for (int refusals = 1; refusals <= 10; ++refusals) {
+    link.Lost(now, Obstacle::kRefused);
+    if (link.is_blocked(now, has_workers)) return refusals;
+    now += between;
+    link.Opened(now);
+    if (speaks) link.Heard(now);
+  }
+  return 0;
+}
+
+TEST(MasterLink, ThreeRefusalsInARowAreTheEndButForWorkersOfAMasterThatSaysNothing) {
+  for (const bool has_workers : {false, true}) {
+    EXPECT_EQ(RefusalsUntilTheEnd(true, has_workers, 10s), 3);
+    EXPECT_EQ(RefusalsUntilTheEnd(true, has_workers, 1min), 0);
+  }
+  EXPECT_EQ(RefusalsUntilTheEnd(false, false, 10s), 3);
+  EXPECT_EQ(RefusalsUntilTheEnd(false, true, 10s), 0);
 }
 
 }  // namespace

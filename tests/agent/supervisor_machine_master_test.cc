@@ -324,6 +324,38 @@ TEST(SupervisorMasterLoss, NobodyElseIsBlamedOnceAMasterHasSpoken) {
   }
 }
 
+TEST(SupervisorMasterLoss, AMasterThatRefusesTheFirstWordsIsFinalInOneLine) {
+  Node node;
+  node.Join().TakeNotes();
+  EXPECT_EQ(UntilTheEnd(node, Obstacle::kRefused), 0s);
+  EXPECT_EQ(EffectsText(node.effects), "End 78");
+  EXPECT_EQ(node.TakeNotes(),
+            Notes{"no master: 10.0.0.1:29400: it is so: correct that, or run the same version of "
+                  "muster on all nodes and as their master"});
+}
+
+TEST(SupervisorMasterLoss, WorkersOutliveAMasterThatRefusesTheirNodeButNotOneThatDropsItAgain) {
+  const auto refuse = [](Node& node) {
+    node.Step(MasterLost{false, "10.0.0.1:29400: it is so", Obstacle::kRefused});
+    node.Pass(5s);
+  };
+  Node upgraded;
+  upgraded.RunGeneration(1);
+  refuse(upgraded);
+  for (int attempt = 0; attempt < 20; ++attempt) refuse(upgraded);
+  EXPECT_EQ(upgraded.machine.phase(), Phase::kRunning);
+
+  Node dropped;
+  dropped.RunGeneration(1);
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    dropped.Hear(HeartbeatAck{0});
+    refuse(dropped);
+  }
+  EXPECT_EQ(dropped.machine.phase(), Phase::kStopping);
+  dropped.Exit(0, 0, false);
+  EXPECT_EQ(dropped.Exit(1, 0, true), "CloseGeneration, End 78");
+}
+
 TEST(SupervisorMasterLoss, TheReturnOfTheMasterIsSaidOnce) {
   Node node;
   node.RunGeneration(1).TakeNotes();

@@ -1,5 +1,6 @@
 #include "rendezvous/grpc_rendezvous.h"
 
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,11 +9,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "proto/status.grpc.pb.h"
 #include "rendezvous/last_will.h"
 #include "rendezvous/master_server.h"
+#include "rendezvous/message_codec.h"
 #include "tests/rendezvous/test_agent.h"
 
 namespace muster {
@@ -148,6 +153,93 @@ TEST_F(GrpcRendezvousTest, AServiceThatIsNoMasterIsNamedAsSuch) {
             0u)
       << end.detail;
   EXPECT_EQ(hosted_, 0);
+}
+
+// Ends every stream with one status, once it has read the first message.
+class RefusingMaster final : public v1::Rendezvous::Service {
+ public:
+  RefusingMaster(const std::string& address, grpc::Status status) : status_(std::move(status)) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+
+ private:
+  grpc::Status Attend(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::MasterMessage, v1::AgentMessage>* stream) override {
+    context->AddInitialMetadata(kGreeting, "1");
+    v1::AgentMessage hello;
+    stream->Read(&hello);
+    return status_;
+  }
+
+  const grpc::Status status_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_F(GrpcRendezvousTest, AMasterThatRefusesAMessageIsToldFromOneThatIsShortOfSomething) {
+  const struct {
+    grpc::Status status;
+    Obstacle obstacle;
+    const char* text;
+  } table[] = {
+      {{grpc::StatusCode::INVALID_ARGUMENT, "slots is -4"},
+       Obstacle::kRefused,
+       ": a message was refused (slots is -4)"},
+      {{grpc::StatusCode::UNIMPLEMENTED, "kind 77"},
+       Obstacle::kRefused,
+       ": a message is not known on the other side (kind 77)"},
+      {{grpc::StatusCode::RESOURCE_EXHAUSTED, "the agent does not read"},
+       Obstacle::kNone,
+       ": the stream was given up (the agent does not read)"},
+      {{grpc::StatusCode::UNAVAILABLE, "the master stops"},
+       Obstacle::kNone,
+       ": the connection to the master broke (the master stops)"},
+  };
+  for (const auto& [status, obstacle, text] : table) {
+    const RefusingMaster master(Endpoint(), status);
+    TestAgent agent = Agent(/*is_host=*/false);
+    agent.Attend(HelloOf("job", "a", 2));
+    const StreamEnded end = agent.Await<StreamEnded>();
+    EXPECT_EQ(end.detail, Endpoint() + text);
+    EXPECT_EQ(end.obstacle, obstacle) << end.detail;
+    EXPECT_FALSE(end.unreachable);
+  }
+}
+
+TEST_F(GrpcRendezvousTest, AMessageThatIsTooLargeForTheMasterIsRefused) {
+  MasterServer::Options options;
+  options.address = {"127.0.0.1", port_.number()};
+  options.limits.message_bytes_max = 1024;
+  auto master = MasterServer::Start(&clock_, std::move(options));
+  ASSERT_TRUE(master.ok()) << master.status();
+  TestAgent agent = Agent(/*is_host=*/false);
+  Hello hello = HelloOf("job", "a", 2);
+  hello.topology_key = std::string(1024, 'x');
+  agent.Attend(hello);
+  const StreamEnded end = agent.Await<StreamEnded>();
+  EXPECT_EQ(end.obstacle, Obstacle::kRefused) << end.detail;
+  EXPECT_EQ(end.detail.rfind(Endpoint() + ": a message is larger than the other side takes (", 0),
+            0u)
+      << end.detail;
+}
+
+// As a master of another version of the protocol does.
+TEST_F(GrpcRendezvousTest, AServerWithoutThisServiceIsNoMaster) {
+  grpc::ServerBuilder builder;
+  v1::Control::Service other;
+  builder.AddListeningPort(Endpoint(), grpc::InsecureServerCredentials());
+  builder.RegisterService(&other);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  TestAgent agent = Agent(/*is_host=*/false);
+  agent.Attend(HelloOf("job", "a", 2));
+  const StreamEnded end = agent.Await<StreamEnded>();
+  EXPECT_TRUE(end.unreachable);
+  EXPECT_EQ(end.obstacle, Obstacle::kForeign);
+  EXPECT_EQ(end.detail.rfind(Endpoint() + ": what listens there is not a muster master", 0), 0u)
+      << end.detail;
 }
 
 TEST_F(GrpcRendezvousTest, AListenerThatSaysNothingIsToldFromAMasterThatIsNotUp) {
