@@ -80,6 +80,10 @@ void ElectedMaster::Ping(std::function<void()> callback) {
   orders_.Push(Pinged{std::move(callback)});
 }
 
+void ElectedMaster::Ask(StatusQuery query, StatusCallback callback) {
+  orders_.Push(Asked{std::move(query), std::move(callback)});
+}
+
 void ElectedMaster::Run() {
   while (!orders_.closed()) {
     std::optional<Order> order = orders_.Pop(kNever);
@@ -98,6 +102,7 @@ void ElectedMaster::Obey(const Elected& order) {
 void ElectedMaster::Obey(const Lost& order) {
   News(absl::StrCat("does not lead any more: ", order.why));
   EndTerm();
+  leader_.clear();
   StandBy();
   if (options_.on_leader) options_.on_leader("", "");
 }
@@ -105,19 +110,28 @@ void ElectedMaster::Obey(const Lost& order) {
 void ElectedMaster::Obey(const LeaderAt& order) {
   if (!order.problem.empty()) News(order.problem);
   if (!order.address.empty()) News(absl::StrCat("the master is at ", order.address));
-  if (standby_ != nullptr) standby_->SetLeader(order.address);
+  leader_ = order.address;
+  if (standby_ != nullptr) standby_->SetLeader(leader_);
   if (options_.on_leader) options_.on_leader(order.address, order.problem);
 }
 
 void ElectedMaster::Obey(const WhenIdle& order) {
-  if (term_.served.server == nullptr) return order.callback();
+  if (term_.server == nullptr) return order.callback();
   idle_callbacks_.push_back(Once(order.callback));
-  term_.served.server->TellWhenIdle(idle_callbacks_.back());
+  term_.server->TellWhenIdle(idle_callbacks_.back());
 }
 
 void ElectedMaster::Obey(const Pinged& order) {
-  if (term_.served.server == nullptr) return order.callback();
-  term_.served.server->Ping(order.callback);
+  if (term_.server == nullptr) return order.callback();
+  term_.server->Ping(order.callback);
+}
+
+void ElectedMaster::Obey(const Asked& order) {
+  if (term_.server != nullptr) return term_.server->Ask(order.query, order.callback);
+  auto report = std::make_shared<MasterReport>();
+  report->stands_by = true;
+  report->leader = leader_;
+  order.callback(report);
 }
 
 absl::Status ElectedMaster::Serve(const LeaderClaim& claim) {
@@ -125,10 +139,10 @@ absl::Status ElectedMaster::Serve(const LeaderClaim& claim) {
   absl::StatusOr<MasterLoop::Options> loop = OpenStore(claim);
   if (!loop.ok()) return loop.status();
   standby_.reset();  // it has the port
-  absl::StatusOr<Served> served = options_.start(*std::move(loop));
-  if (!served.ok()) return served.status();
-  term_.served = *std::move(served);
-  const std::string address = options_.address_of(term_.served.server->port());
+  absl::StatusOr<std::unique_ptr<MasterServer>> server = options_.start(*std::move(loop));
+  if (!server.ok()) return server.status();
+  term_.server = *std::move(server);
+  const std::string address = options_.address_of(term_.server->port());
   News(absl::StrCat("leads and serves at ", address));
   election_->Serving(address);
   if (options_.on_leader) options_.on_leader(address, "");
@@ -164,8 +178,7 @@ void ElectedMaster::EndTerm() {
     MutexLock lock(&mutex_);
     interruptible_ = nullptr;
   }
-  term_.served.attached.reset();
-  term_.served.server.reset();
+  term_.server.reset();
   term_.store.reset();
   term_.client.reset();
   for (const auto& callback : std::exchange(idle_callbacks_, {})) callback();

@@ -25,19 +25,13 @@ namespace muster {
 // own makes and ends the server, so that the lease is refreshed meanwhile.
 class ElectedMaster {
  public:
-  // The server of a master that leads, and what else ends with its term, before the server.
-  struct Served {
-    std::unique_ptr<MasterServer> server;
-    std::shared_ptr<void> attached;
-  };
-
   struct Options {
     EtcdElectionOptions election;
     uint64_t seed = 0;
 
     // Makes the server, whose loop has the store, the records that were in it and what to do when
     // this master is deposed. An error ends this candidate's term.
-    std::function<absl::StatusOr<Served>(MasterLoop::Options loop)> start;
+    std::function<absl::StatusOr<std::unique_ptr<MasterServer>>(MasterLoop::Options loop)> start;
 
     // The server's address as others dial it, from the port on which it listens.
     std::function<std::string(int port)> address_of;
@@ -67,6 +61,10 @@ class ElectedMaster {
   // Calls `callback` once, likewise, as soon as it comes to that.
   void Ping(std::function<void()> callback);
 
+  // Has one question answered, likewise: by the server as MasterServer::Ask does, else by a report
+  // that says where the master is.
+  void Ask(StatusQuery query, StatusCallback callback);
+
  private:
   struct Elected {
     LeaderClaim claim;
@@ -84,13 +82,17 @@ class ElectedMaster {
   struct Pinged {
     std::function<void()> callback;
   };
-  using Order = std::variant<Elected, Lost, LeaderAt, WhenIdle, Pinged>;
+  struct Asked {
+    StatusQuery query;
+    StatusCallback callback;
+  };
+  using Order = std::variant<Elected, Lost, LeaderAt, WhenIdle, Pinged, Asked>;
 
   // From an election to its loss. The parts use those above them.
   struct Term {
     std::unique_ptr<EtcdClient> client;  // its own: cancelled when the term ends
     std::unique_ptr<EtcdStore> store;
-    Served served;
+    std::unique_ptr<MasterServer> server;
   };
 
   ElectedMaster(Clock* clock, Options options, std::unique_ptr<EtcdClient> client,
@@ -101,6 +103,7 @@ class ElectedMaster {
   void Obey(const LeaderAt& order);
   void Obey(const WhenIdle& order);
   void Obey(const Pinged& order);
+  void Obey(const Asked& order);
   absl::Status Serve(const LeaderClaim& claim);
   absl::StatusOr<MasterLoop::Options> OpenStore(const LeaderClaim& claim);
   void EndTerm();
@@ -116,6 +119,7 @@ class ElectedMaster {
   // Of the thread.
   Term term_;
   std::unique_ptr<StandbyServer> standby_;
+  std::string leader_;                                 // empty: not known
   std::vector<std::function<void()>> idle_callbacks_;  // each works once
 
   Mutex mutex_;

@@ -130,7 +130,8 @@ std::string ElectionFinder::OwnHost(const Resolver& resolve) const {
   return loopback.empty() ? "127.0.0.1" : loopback;
 }
 
-absl::StatusOr<ElectedMaster::Served> ElectionFinder::StartServer(const MasterLoop::Options& loop) {
+absl::StatusOr<std::unique_ptr<MasterServer>> ElectionFinder::StartServer(
+    const MasterLoop::Options& loop) {
   std::vector<std::string> addresses = AllAddresses();
   if (IsLocalAddress(own_host_)) addresses = {own_host_};
   absl::Status last;
@@ -143,7 +144,7 @@ absl::StatusOr<ElectedMaster::Served> ElectionFinder::StartServer(const MasterLo
         MasterServer::Start(clock_, std::move(server));
     if (started.ok()) {
       if (options_.on_hosting) options_.on_hosting(ToString({address, (*started)->port()}));
-      return ElectedMaster::Served{*std::move(started), nullptr};
+      return started;
     }
     last = started.status();
   }

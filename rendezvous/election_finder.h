@@ -29,7 +29,7 @@ class ElectionFinder final : public MasterFinder {
   absl::Status BeCandidate(const Resolver& resolve);
   absl::StatusOr<std::string> AwaitLeader(Time deadline);
   absl::StatusOr<Found> Reach(const std::string& leader, const Resolver& resolve, int cancel_fd);
-  absl::StatusOr<ElectedMaster::Served> StartServer(const MasterLoop::Options& loop);
+  absl::StatusOr<std::unique_ptr<MasterServer>> StartServer(const MasterLoop::Options& loop);
   std::string OwnHost(const Resolver& resolve) const;
   void OnLeader(const std::string& address, const std::string& problem);
 

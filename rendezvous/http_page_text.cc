@@ -70,8 +70,8 @@ async function refresh() {
   let problem = "";
   try {
     const answer = await fetch("/api/v1/status");
-    if (!answer.ok) throw new Error(await answer.text());
-    show(await answer.json());
+    if (answer.ok) show(await answer.json());
+    else problem = await answer.text();
   } catch (error) {
     problem = "The master does not answer: " + error.message;
   }

@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "rendezvous/http_page_text.h"
 #include "rendezvous/metrics_text.h"
+#include "rendezvous/standby_text.h"
 #include "rendezvous/status_codec.h"
 #include "rendezvous/status_json.h"
 
@@ -83,32 +84,33 @@ class Pages final : public HttpPages {
     server_.Get("/", [](const httplib::Request&, httplib::Response& response) {
       response.set_content(kPageText, "text/html; charset=utf-8");
     });
-    server_.Get("/api/v1/status", [this](const httplib::Request&, httplib::Response& response) {
-      Show(response, StatusDetail::kFull, "application/json",
-           [](const MasterReport& report) { return StatusJson(Encode(report, WallClockMs())); });
-    });
-    server_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
-      Show(response, StatusDetail::kSummary, "text/plain; version=0.0.4; charset=utf-8",
-           MetricsText);
-    });
-    server_.Get("/healthz", [this](const httplib::Request&, httplib::Response& response) {
-      Show(response, StatusDetail::kSummary, "text/plain",
-           [](const MasterReport&) { return std::string("ok\n"); });
-    });
-    server_.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
-      if (options_.is_serving()) return response.set_content("ok\n", "text/plain");
-      response.status = 503;
-      response.set_content("a standby: another master serves\n", "text/plain");
-    });
+    AddPage("/api/v1/status", {.detail = StatusDetail::kFull, .type = "application/json"},
+            [](const MasterReport& report) { return StatusJson(Encode(report, WallClockMs())); });
+    AddPage("/metrics", {.type = "text/plain; version=0.0.4; charset=utf-8", .has_standby = true},
+            MetricsText);
+    const auto ok = [](const MasterReport&) { return std::string("ok\n"); };
+    AddPage("/healthz", {.has_standby = true}, ok);
+    AddPage("/readyz", {}, ok);
   }
 
-  template <typename Format>
-  void Show(httplib::Response& response, StatusDetail detail, const char* type,
-            const Format& format) {
-    const std::shared_ptr<const MasterReport> report = Ask(detail);
-    if (report != nullptr) return response.set_content(format(*report), type);
-    response.status = 503;
-    response.set_content("the master does not answer\n", "text/plain");
+  struct Page {
+    StatusDetail detail = StatusDetail::kSummary;
+    const char* type = "text/plain";
+    bool has_standby = false;  // also of a master that stands by
+  };
+
+  void AddPage(const char* path, const Page& page,
+               std::string (*format)(const MasterReport& report)) {
+    server_.Get(path, [this, page, format](const httplib::Request&, httplib::Response& response) {
+      const std::shared_ptr<const MasterReport> report = Ask(page.detail);
+      if (report != nullptr && (page.has_standby || !report->stands_by)) {
+        return response.set_content(format(*report), page.type);
+      }
+      response.status = 503;
+      response.set_content(
+          (report == nullptr ? "the master does not answer" : StandbyText(report->leader)) + "\n",
+          "text/plain");
+    });
   }
 
   // Null: the master did not answer in time.

@@ -13,16 +13,15 @@
 namespace muster {
 
 // What a master shows over HTTP, to be read only: / (a page for people), /api/v1/status, /metrics,
-// /healthz (the loop turns) and /readyz (it serves). Threads of its own; who reads slowly or asks
+// /healthz (the loop turns) and /readyz (it serves). One that stands by says so, and where the
+// master is, instead of a status. Threads of its own; who reads slowly or asks
 // too often gets in the way of other readers only.
 class HttpPages {
  public:
   struct Options {
     HostPort address;  // an IP literal; port 0: any free one
-    // Has a query answered, as MasterServer::Ask. Any thread.
+    // Has a query answered, as MasterServer::Ask and ElectedMaster::Ask. Any thread.
     std::function<void(StatusQuery query, StatusCallback callback)> ask;
-    // Whether this master serves: a standby does not. Any thread.
-    std::function<bool()> is_serving;
     // How long the master may take to answer before a page says that it does not.
     Duration patience = std::chrono::seconds(5);
   };

@@ -11,31 +11,31 @@
 
 namespace muster {
 
-absl::Status Introspection::OpenLog(const Options& options, MasterLoop::Options* loop) {
-  if (options.incident_log.empty()) return absl::OkStatus();
+absl::Status Introspection::OpenLog(const std::string& path) {
   IncidentLog::Options log;
-  log.path = options.incident_log;
+  log.path = path;
   log.on_problem = [](const std::string& text) { Log(LogLevel::kWarning, text); };
   auto opened = IncidentLog::Open(std::move(log));
   if (!opened.ok()) return opened.status();
   log_ = *std::move(opened);
+  return absl::OkStatus();
+}
+
+void Introspection::LogIncidents(MasterLoop::Options* loop) const {
+  if (log_ == nullptr) return;
   loop->on_incident = [log = log_](const std::string& job_id, uint64_t instance,
                                    const IncidentRecord& record) {
     log->Add(IncidentJson(job_id, instance, Encode(record)));
   };
-  return absl::OkStatus();
 }
 
-absl::Status Introspection::ServePages(const Options& options, MasterServer* server) {
-  if (!options.http) return absl::OkStatus();
-  const absl::StatusOr<std::vector<std::string>> addresses = ResolveHost(options.http->host);
+absl::Status Introspection::ServePages(const HostPort& where,
+                                       std::function<void(StatusQuery, StatusCallback)> ask) {
+  const absl::StatusOr<std::vector<std::string>> addresses = ResolveHost(where.host);
   if (!addresses.ok()) return addresses.status();
   HttpPages::Options pages;
-  pages.address = {addresses->front(), options.http->port};
-  pages.ask = [server](StatusQuery query, StatusCallback callback) {
-    server->Ask(std::move(query), std::move(callback));
-  };
-  pages.is_serving = [server] { return server->is_serving(); };
+  pages.address = {addresses->front(), where.port};
+  pages.ask = std::move(ask);
   auto started = HttpPages::Start(std::move(pages));
   if (!started.ok()) return started.status();
   pages_ = *std::move(started);

@@ -3,33 +3,32 @@
 
 #include <absl/status/status.h>
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/host_port.h"
 #include "rendezvous/http_pages.h"
 #include "rendezvous/incident_log.h"
-#include "rendezvous/master_server.h"
+#include "rendezvous/master_loop.h"
 
 namespace muster {
 
-// What a standing master shows of itself besides gRPC (docs/STATUS.md): the incident log and the
-// HTTP pages. Nothing unless it is told to.
+// What a standing master shows of itself besides gRPC (docs/STATUS.md), from the start of its
+// process to the end, whether it leads or not: the incident log and the HTTP pages. Nothing unless
+// it is told to.
 class Introspection {
  public:
-  struct Options {
-    std::string incident_log;      // file; empty: none
-    std::optional<HostPort> http;  // host name or IP address
-  };
+  // Opens the file. InvalidArgument: it cannot be written; one line.
+  absl::Status OpenLog(const std::string& path);
 
-  // Before the server starts: opens the log and has the loop write to it. InvalidArgument: the file
-  // cannot be written; one line.
-  absl::Status OpenLog(const Options& options, MasterLoop::Options* loop);
+  // Has a loop that is about to run write to the log, if there is one.
+  void LogIncidents(MasterLoop::Options* loop) const;
 
-  // After the server has started; `server` outlives this object. Unavailable: the address cannot be
-  // listened on; one line.
-  absl::Status ServePages(const Options& options, MasterServer* server);
+  // Listens on a host name or IP address. `ask` as of HttpPages::Options; what it uses outlives
+  // this object. Unavailable: the address cannot be listened on; one line.
+  absl::Status ServePages(const HostPort& where,
+                          std::function<void(StatusQuery, StatusCallback)> ask);
 
   int http_port() const { return pages_ == nullptr ? 0 : pages_->port(); }
 

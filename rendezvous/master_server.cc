@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -108,7 +107,6 @@ struct MasterServer::Parts {
   ControlService control;
   MasterLoop loop;
   std::unique_ptr<grpc::Server> server;
-  std::atomic<bool> is_serving = false;
   int port = 0;
 };
 
@@ -127,9 +125,8 @@ absl::StatusOr<std::unique_ptr<MasterServer>> MasterServer::Start(Clock* clock, 
       std::make_unique<Parts>(clock, options.limits, std::move(options.loop), *std::move(guard));
   parts->server = Listen(options, *credentials, &parts->service, &parts->control, &parts->port);
   if (parts->server != nullptr && parts->port != 0) {
-    auto server = std::unique_ptr<MasterServer>(new MasterServer(std::move(parts)));
-    server->SetServing(true);
-    return server;
+    TellHealth(parts->server.get(), true);
+    return std::unique_ptr<MasterServer>(new MasterServer(std::move(parts)));
   }
   // Between the probe and gRPC's own bind somebody else took the port, or something else is wrong.
   if (absl::Status status = ProbeBind(options.address); !status.ok()) return status;
@@ -156,8 +153,6 @@ void MasterServer::TellWhenIdle(std::function<void()> callback) {
   parts_->loop.Post(muster::TellWhenIdle{std::move(callback)});
 }
 
-bool MasterServer::is_serving() const { return parts_->is_serving; }
-
 void MasterServer::Ping(std::function<void()> callback) {
   parts_->loop.Post(muster::Ping{std::move(callback)});
 }
@@ -166,11 +161,6 @@ void MasterServer::Ask(StatusQuery query, StatusCallback callback) {
   query.once = true;
   parts_->loop.Post(
       WatchStatus{parts_->control.NextWatcher(), std::move(query), std::move(callback)});
-}
-
-void MasterServer::SetServing(bool is_serving) {
-  parts_->is_serving = is_serving;
-  TellHealth(parts_->server.get(), is_serving);
 }
 
 }  // namespace muster

@@ -49,11 +49,6 @@ class MasterServer {
   // Has one question answered, on the loop's thread; what the callback returns does not matter.
   void Ask(StatusQuery query, StatusCallback callback);
 
-  // What the gRPC health service says of this master (true at first): a standby is reachable and
-  // does not serve.
-  void SetServing(bool is_serving);
-  bool is_serving() const;
-
  private:
   struct Parts;
   explicit MasterServer(std::unique_ptr<Parts> parts);

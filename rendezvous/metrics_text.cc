@@ -97,6 +97,8 @@ std::string MetricsText(const MasterReport& report) {
   Writer writer(report);
   writer.Begin("muster_build_info", "gauge", "1, with what this master is.");
   writer.Sample(Label("version", kVersion), 1);
+  writer.Begin("muster_serving", "gauge", "1: this master serves; 0: it stands by.");
+  writer.Sample("", report.stands_by ? 0 : 1);
   WriteJobs(report, &writer);
   writer.Gauge("muster_rendezvous_generation", "Number of the current or last generation.",
                [](const JobStatus& job) { return job.generation; });

@@ -7,16 +7,16 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "rendezvous/credentials.h"
 #include "rendezvous/grpc_runtime.h"
+#include "rendezvous/standby_text.h"
 
 namespace muster {
 namespace {
 
 class Refusal final : public grpc::ServerGenericBidiReactor {
  public:
-  explicit Refusal(const std::string& text) {
-    Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, text));
-  }
+  explicit Refusal(const grpc::Status& status) { Finish(status); }
 
  private:
   void OnDone() override { delete this; }
@@ -26,30 +26,40 @@ class Refusal final : public grpc::ServerGenericBidiReactor {
 
 class StandbyServer::Service final : public grpc::CallbackGenericService {
  public:
+  explicit Service(std::unique_ptr<CallGuard> guard) : guard_(std::move(guard)) {}
+
   void SetLeader(const std::string& address) {
     MutexLock lock(&mutex_);
     leader_ = address;
   }
 
  private:
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    if (const grpc::Status status = guard_->Check(*context); !status.ok()) {
+      return new Refusal(status);
+    }
     MutexLock lock(&mutex_);
-    return new Refusal(leader_.empty()
-                           ? "this master stands by, and no other one is known to lead yet"
-                           : absl::StrCat("this master stands by: the master is at ", leader_));
+    return new Refusal({grpc::StatusCode::UNAVAILABLE, StandbyText(leader_)});
   }
 
+  const std::unique_ptr<CallGuard> guard_;
   Mutex mutex_;
   std::string leader_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(
-    const HostPort& address, const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+    const HostPort& address, const ServerSecurity& security) {
   PrepareGrpc();
-  std::unique_ptr<StandbyServer> standby(new StandbyServer);
+  const auto credentials = MakeServerCredentials(security.tls);
+  if (!credentials.ok()) return credentials.status();
+  absl::StatusOr<std::unique_ptr<CallGuard>> guard = CallGuard::Make(security);
+  if (!guard.ok()) return guard.status();
+  std::unique_ptr<StandbyServer> standby(
+      new StandbyServer(std::make_unique<Service>(*std::move(guard))));
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(ToString(address), credentials, &standby->port_);
+  builder.AddListeningPort(ToString(address), *credentials, &standby->port_);
   builder.RegisterCallbackGenericService(standby->service_.get());
   OfferHealth();
   standby->server_ = builder.BuildAndStart();
@@ -61,7 +71,7 @@ absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(
   return standby;
 }
 
-StandbyServer::StandbyServer() : service_(std::make_unique<Service>()) {}
+StandbyServer::StandbyServer(std::unique_ptr<Service> service) : service_(std::move(service)) {}
 
 StandbyServer::~StandbyServer() {
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());

@@ -2,22 +2,28 @@
 #define MUSTER_RENDEZVOUS_STANDBY_SERVER_H_
 
 #include <absl/status/statusor.h>
-#include <grpcpp/security/server_credentials.h>
 
 #include <memory>
 #include <string>
 
 #include "base/host_port.h"
+#include "rendezvous/security.h"
+
+namespace grpc {
+class Server;
+}
 
 namespace muster {
 
 // What listens in place of a master that does not lead: answers every call with UNAVAILABLE and
-// where the master is, so that the caller tries its next endpoint. Thread-safe.
+// where the master is, so that the caller tries its next endpoint. It asks callers who they are as
+// the master does, before it tells. Thread-safe.
 class StandbyServer {
  public:
-  // Listens when it returns, on an address as of MasterServer. Unavailable when that cannot be.
-  static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(
-      const HostPort& address, const std::shared_ptr<grpc::ServerCredentials>& credentials);
+  // Listens when it returns, on an address as of MasterServer. Unavailable when that cannot be;
+  // FailedPrecondition: a file of `security` cannot be used.
+  static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const HostPort& address,
+                                                              const ServerSecurity& security);
   ~StandbyServer();
 
   int port() const;
@@ -27,7 +33,7 @@ class StandbyServer {
 
  private:
   class Service;
-  StandbyServer();
+  explicit StandbyServer(std::unique_ptr<Service> service);
 
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;

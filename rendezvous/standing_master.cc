@@ -9,8 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
-#include "rendezvous/credential_files.h"
-#include "rendezvous/credentials.h"
 #include "rendezvous/dial.h"
 
 namespace muster {
@@ -42,27 +40,38 @@ absl::StatusOr<std::unique_ptr<StandingMaster>> StandingMaster::Start(Clock* clo
 
 void StandingMaster::Ping(std::function<void()> callback) {
   if (elected_ != nullptr) return elected_->Ping(std::move(callback));
-  alone_.server->Ping(std::move(callback));
+  alone_->Ping(std::move(callback));
+}
+
+void StandingMaster::Ask(StatusQuery query, StatusCallback callback) {
+  if (elected_ != nullptr) return elected_->Ask(std::move(query), std::move(callback));
+  alone_->Ask(std::move(query), std::move(callback));
 }
 
 absl::Status StandingMaster::Begin(MusterdState* state) {
   absl::StatusOr<std::vector<std::string>> addresses = ResolveHost(config_.listen.host);
   if (!addresses.ok()) return addresses.status();
   address_ = addresses->front();
-  if (config_.is_elected()) return Campaign();
+  absl::Status status;
+  if (!config_.incident_log.empty()) status = introspection_.OpenLog(config_.incident_log);
+  if (status.ok()) status = config_.is_elected() ? Campaign() : ServeAlone(state);
+  if (!status.ok() || !config_.http) return status;
+  return introspection_.ServePages(*config_.http,
+                                   [this](StatusQuery query, StatusCallback callback) {
+                                     Ask(std::move(query), std::move(callback));
+                                   });
+}
+
+absl::Status StandingMaster::ServeAlone(MusterdState* state) {
   MasterLoop::Options loop;
   state->Lend(&loop);
-  absl::StatusOr<ElectedMaster::Served> served = Serve(std::move(loop));
-  if (!served.ok()) return served.status();
-  alone_ = *std::move(served);
+  absl::StatusOr<std::unique_ptr<MasterServer>> server = Serve(std::move(loop));
+  if (!server.ok()) return server.status();
+  alone_ = *std::move(server);
   return absl::OkStatus();
 }
 
 absl::Status StandingMaster::Campaign() {
-  if (!config_.security.token_file.empty()) {
-    const auto tokens = ReadTokens(config_.security.token_file);
-    if (!tokens.ok()) return tokens.status();
-  }
   ElectedMaster::Options options;
   options.election = config_.election;
   options.seed = RandomSeed();
@@ -78,9 +87,7 @@ absl::Status StandingMaster::Campaign() {
     return ToString({AdvertisedHost(config_.listen.host), port});
   };
   options.stand_by = [this]() -> absl::StatusOr<std::unique_ptr<StandbyServer>> {
-    const auto credentials = MakeServerCredentials(config_.security.tls);
-    if (!credentials.ok()) return credentials.status();
-    auto standby = StandbyServer::Start({address_, port_}, *credentials);
+    auto standby = StandbyServer::Start({address_, port_}, config_.security);
     if (standby.ok()) port_ = (*standby)->port();
     return standby;
   };
@@ -92,7 +99,7 @@ absl::Status StandingMaster::Campaign() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ElectedMaster::Served> StandingMaster::Serve(MasterLoop::Options loop) {
+absl::StatusOr<std::unique_ptr<MasterServer>> StandingMaster::Serve(MasterLoop::Options loop) {
   MasterServer::Options options;
   options.loop = std::move(loop);
   options.address = {address_, port_};
@@ -105,18 +112,11 @@ absl::StatusOr<ElectedMaster::Served> StandingMaster::Serve(MasterLoop::Options 
       Log(LogLevel::kInfo, absl::StrCat("job ", job_id, ": ", Sentence(reason)));
     }
   };
-  const Introspection::Options shown{.incident_log = config_.incident_log, .http = config_.http};
-  const auto introspection = std::make_shared<Introspection>();
-  absl::Status status = introspection->OpenLog(shown, &options.loop);
-  if (!status.ok()) return status;
+  introspection_.LogIncidents(&options.loop);
   absl::StatusOr<std::unique_ptr<MasterServer>> server =
       MasterServer::Start(clock_, std::move(options));
-  if (!server.ok()) return server.status();
-  port_ = (*server)->port();
-  status = introspection->ServePages(shown, server->get());
-  if (!status.ok()) return status;
-  http_port_ = introspection->http_port();
-  return ElectedMaster::Served{*std::move(server), introspection};
+  if (server.ok()) port_ = (*server)->port();
+  return server;
 }
 
 }  // namespace muster

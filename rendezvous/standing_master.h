@@ -14,12 +14,13 @@
 #include "rendezvous/master_server.h"
 #include "rendezvous/musterd_config.h"
 #include "rendezvous/musterd_state.h"
+#include "rendezvous/status_watchers.h"
 
 namespace muster {
 
 // The master of musterd, with what it shows of itself: one that serves from its start to its end,
-// or, with --etcd-endpoints, one of several of which the elected one serves and shows something.
-// Writes to the log.
+// or, with --etcd-endpoints, one of several of which the elected one serves and the others say
+// where it is. Writes to the log.
 class StandingMaster {
  public:
   // Listens when it returns. Errors as of MasterServer, Introspection and ElectedMaster. `clock`
@@ -28,7 +29,7 @@ class StandingMaster {
                                                                MusterdState* state);
 
   int port() const { return port_; }
-  int http_port() const { return http_port_; }  // 0: nothing is or was shown over HTTP
+  int http_port() const { return introspection_.http_port(); }  // 0: nothing is shown over HTTP
 
   // Calls `callback` once, on a thread of the master, as soon as it comes to that.
   void Ping(std::function<void()> callback);
@@ -38,19 +39,21 @@ class StandingMaster {
       : clock_(clock), config_(std::move(config)), port_(config_.listen.port) {}
 
   absl::Status Begin(MusterdState* state);
+  absl::Status ServeAlone(MusterdState* state);
   absl::Status Campaign();
   // `loop` says what there is to go on with.
-  absl::StatusOr<ElectedMaster::Served> Serve(MasterLoop::Options loop);
+  absl::StatusOr<std::unique_ptr<MasterServer>> Serve(MasterLoop::Options loop);
+  void Ask(StatusQuery query, StatusCallback callback);
 
   Clock* const clock_;
   const MusterdConfig config_;
   std::string address_;    // that the listening host resolves to
   std::atomic<int> port_;  // the same for all that listens in turn
-  std::atomic<int> http_port_ = 0;
 
   // One of the two.
-  ElectedMaster::Served alone_;
+  std::unique_ptr<MasterServer> alone_;
   std::unique_ptr<ElectedMaster> elected_;
+  Introspection introspection_;
 };
 
 }  // namespace muster

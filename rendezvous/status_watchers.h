@@ -24,6 +24,8 @@ struct MasterReport {
   std::vector<JobReport> jobs;       // by id
   std::vector<std::string> job_ids;  // all that the master knows, when it does not know the one
                                      // that was asked for
+  bool stands_by = false;            // it has no jobs: another master serves
+  std::string leader = {};           // that one's "host:port"; empty: not known
 };
 
 // Called by the loop's thread; must not block. Null: there are too many watchers. False: nobody

@@ -5,9 +5,12 @@ import shutil
 import signal
 import tempfile
 import unittest
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import etcd
+import harness
 from certificates import Authority
 from etcd import await_steps, report_gaps, steps
 from harness import MUSTERD, Case
@@ -49,6 +52,31 @@ class SeveralMusterd(Case):
             job.signal(signal.SIGTERM)
         self.assertEqual([job.wait() for job in jobs.values()], [143, 143])
         self.assert_nothing_left(*jobs.values())
+
+    def http(self, daemon, path):
+        """Status and text of a page of its HTTP endpoint."""
+        endpoint = daemon.wait_line(r"HTTP on (127\.0\.0\.1:\d+)")[1]
+        try:
+            with urllib.request.urlopen(f"http://{endpoint}{path}", timeout=harness.PATIENCE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def test_a_standby_shows_that_it_lives_and_where_the_leader_is(self):
+        leader = self.musterd("--http-endpoint", "127.0.0.1:0")
+        leader.wait_line("leads and serves at")
+        standby = self.musterd("--http-endpoint", "127.0.0.1:0")
+        standby.wait_line(f"the master is at {leader.endpoint}")
+        self.assertEqual(self.http(leader, "/readyz"), (200, "ok\n"))
+        self.assertIn("\nmuster_serving 1\n", self.http(leader, "/metrics")[1])
+        self.assertEqual(self.http(standby, "/healthz"), (200, "ok\n"))
+        self.assertIn("\nmuster_serving 0\n", self.http(standby, "/metrics")[1])
+        stands_by = (503, f"this master stands by: the master is at {leader.endpoint}\n")
+        self.assertEqual([self.http(standby, path) for path in ("/readyz", "/api/v1/status")], [stands_by] * 2)
+        leader.signal(signal.SIGTERM)
+        standby.wait_line("leads and serves at")
+        self.assertEqual(self.http(standby, "/readyz"), (200, "ok\n"))
 
     def test_a_leader_that_is_told_to_stop_hands_over_at_once(self):
         leader = self.musterd()

@@ -23,11 +23,16 @@ class HttpPagesTest : public testing::Test {
     options.ask = [this](const StatusQuery& query, const StatusCallback& callback) {
       if (is_frozen_) return;
       auto report = std::make_shared<MasterReport>();
+      if (stands_by_) {
+        report->stands_by = true;
+        report->leader = "node1:29400";
+        callback(report);
+        return;
+      }
       report->jobs.push_back(
           {StatusOf(job_.machine(), job_.journal().recorder(), job_.now(), query.detail), {}});
       callback(report);
     };
-    options.is_serving = [this] { return is_serving_; };
     options.patience = patience;
     auto pages = HttpPages::Start(std::move(options));
     ASSERT_TRUE(pages.ok()) << pages.status();
@@ -40,7 +45,7 @@ class HttpPagesTest : public testing::Test {
 
   TestJob job_{NodesFrom(2, 2)};
   bool is_frozen_ = false;
-  bool is_serving_ = true;
+  bool stands_by_ = false;
   std::unique_ptr<HttpPages> pages_;
 };
 
@@ -50,6 +55,7 @@ TEST_F(HttpPagesTest, EveryPageIsThere) {
             std::string::npos);
   EXPECT_NE(Get("/metrics")->body.find("muster_rendezvous_waiting{job=\"job\"} 1\n"),
             std::string::npos);
+  EXPECT_NE(Get("/metrics")->body.find("\nmuster_serving 1\n"), std::string::npos);
   EXPECT_EQ(Get("/healthz")->body, "ok\n");
   EXPECT_EQ(Get("/readyz")->status, 200);
   EXPECT_EQ(Get("/nothing")->status, 404);
@@ -72,11 +78,16 @@ TEST_F(HttpPagesTest, NothingCanBeChanged) {
   EXPECT_EQ(client.Post("/api/v1/status", "{}", "application/json")->status, 404);
 }
 
-TEST_F(HttpPagesTest, AStandbyIsHealthyAndNotReady) {
-  is_serving_ = false;
+TEST_F(HttpPagesTest, AStandbyIsHealthyAndSaysWhereTheMasterIs) {
+  stands_by_ = true;
   Start();
-  EXPECT_EQ(Get("/healthz")->status, 200);
-  EXPECT_EQ(Get("/readyz")->status, 503);
+  EXPECT_EQ(Get("/healthz")->body, "ok\n");
+  EXPECT_NE(Get("/metrics")->body.find("\nmuster_serving 0\n"), std::string::npos);
+  EXPECT_EQ(Get("/")->status, 200);
+  for (const char* path : {"/readyz", "/api/v1/status"}) {
+    EXPECT_EQ(Get(path)->status, 503) << path;
+    EXPECT_EQ(Get(path)->body, "this master stands by: the master is at node1:29400\n") << path;
+  }
 }
 
 TEST_F(HttpPagesTest, ALoopThatDoesNotTurnIsNotHealthy) {

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "rendezvous/control_client.h"
 #include "rendezvous/etcd_election.h"
 #include "rendezvous/grpc_rendezvous.h"
 #include "rendezvous/last_will.h"
@@ -21,9 +23,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using testing::Not;
 
 std::unique_ptr<StandbyServer> Standby(const std::string& leader) {
-  auto standby = *StandbyServer::Start({"127.0.0.1", 0}, grpc::InsecureServerCredentials());
+  auto standby = *StandbyServer::Start({"127.0.0.1", 0}, {});
   standby->SetLeader(leader);
   return standby;
 }
@@ -90,6 +93,21 @@ TEST_F(SeveralEndpointsTest, ALastWillReachesTheLeader) {
   const LastWill will{"job", "a", 5, 1};
   EXPECT_TRUE(SendLastWill(Endpoints({standby->port(), master->port()}), will, 20s).ok());
   EXPECT_FALSE(SendLastWill(Endpoints({standby->port()}), will, 20s).ok());
+}
+
+TEST(StandbyTest, WhoMayNotTakePartIsNotToldWhereTheMasterIs) {
+  const std::string file = testing::TempDir() + "/token";
+  std::ofstream(file) << "0123456789abcdef-right";
+  auto standby = *StandbyServer::Start({"127.0.0.1", 0}, {.token_file = file});
+  standby->SetLeader("10.0.0.1:29400");
+  const HostPort where{"127.0.0.1", standby->port()};
+  const auto answer_to = [&](const ClientSecurity& security) {
+    return ControlClient::Connect(where, security, 20s).value()->GetStatus({}).status();
+  };
+  EXPECT_THAT(std::string(answer_to({.token_file = file}).message()), HasSubstr("10.0.0.1:29400"));
+  const absl::Status refused = answer_to({});
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("this master wants a token"));
+  EXPECT_THAT(std::string(refused.message()), Not(HasSubstr("10.0.0.1")));
 }
 
 class ElectedMasterTest : public testing::Test {
