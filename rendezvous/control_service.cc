@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/one_line.h"
+#include "rendezvous/grpc_status.h"
 #include "rendezvous/status_codec.h"
 #include "rendezvous/unknown_job.h"
 
@@ -16,10 +16,6 @@ namespace muster {
 namespace {
 
 constexpr size_t kWhoBytesMax = 255;
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
 
 // What cannot be meant is no limit, or the longest.
 Duration SpanOf(int64_t ms) {
@@ -86,7 +82,7 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::StatusResponse> {
     End(grpc::Status::CANCELLED);
   }
 
-  void OnDone() override { service_->Gone(id_); }
+  void OnDone() override { service_->watches_.Remove(id_); }
 
   ControlService* const service_;
   const WatcherId id_;
@@ -125,15 +121,10 @@ grpc::ServerWriteReactor<v1::StatusResponse>* ControlService::WatchStatus(
   const WatcherId id = NextWatcher();
   const auto stream = std::make_shared<WatchStream>(this, id, request->job_id());
   const grpc::Status allowed = guard_->Check(*context);
-  bool is_closed = false;
-  {
-    MutexLock lock(&mutex_);
-    watches_[id] = stream;
-    is_closed = is_closed_;
-  }
+  const bool is_open = watches_.Add(id, stream);
   if (!allowed.ok()) {
     stream->End(allowed);
-  } else if (is_closed) {
+  } else if (!is_open) {
     stream->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the master stops"));
   } else {
     loop_->Post(muster::WatchStatus{id, QueryOf(*request, /*once=*/false),
@@ -189,29 +180,9 @@ grpc::ServerUnaryReactor* ControlService::Command(grpc::CallbackServerContext* c
 }
 
 void ControlService::CloseAll() {
-  std::vector<std::shared_ptr<WatchStream>> all;
-  {
-    MutexLock lock(&mutex_);
-    is_closed_ = true;
-    for (const auto& [id, stream] : watches_) all.push_back(stream);
-  }
-  for (const auto& stream : all) {
-    stream->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the master stops"));
-  }
-}
-
-WatcherId ControlService::NextWatcher() {
-  MutexLock lock(&mutex_);
-  return ++last_watcher_;
-}
-
-void ControlService::Gone(WatcherId watcher) {
-  std::shared_ptr<WatchStream> last;  // destroyed after the lock is released
-  MutexLock lock(&mutex_);
-  const auto found = watches_.find(watcher);
-  if (found == watches_.end()) return;
-  last = std::move(found->second);
-  watches_.erase(found);
+  watches_.CloseAll([](WatchStream& stream) {
+    stream.End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the master stops"));
+  });
 }
 
 }  // namespace muster

@@ -1,12 +1,10 @@
 #ifndef MUSTER_RENDEZVOUS_CONTROL_SERVICE_H_
 #define MUSTER_RENDEZVOUS_CONTROL_SERVICE_H_
 
-#include <map>
-#include <memory>
 #include <string>
 
-#include "base/mutex.h"
 #include "proto/status.grpc.pb.h"
+#include "rendezvous/call_table.h"
 #include "rendezvous/credentials.h"
 #include "rendezvous/master_loop.h"
 
@@ -43,21 +41,17 @@ class ControlService final : public v1::Control::CallbackService {
   void CloseAll();
 
   // For one more question to the loop.
-  WatcherId NextWatcher();
+  WatcherId NextWatcher() { return watches_.NextId(); }
 
  private:
   friend class WatchStream;
 
   grpc::ServerUnaryReactor* Command(grpc::CallbackServerContext* context, const std::string& job_id,
                                     const std::string& who, RoundEvent event);
-  void Gone(WatcherId watcher);
 
   CallGuard* const guard_;
   MasterLoop* loop_ = nullptr;
-  Mutex mutex_;
-  WatcherId last_watcher_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<WatcherId, std::shared_ptr<WatchStream>> watches_ ABSL_GUARDED_BY(mutex_);
+  CallTable<WatchStream> watches_;
 };
 
 }  // namespace muster

@@ -46,8 +46,7 @@ class GrpcRendezvous::Core : public std::enable_shared_from_this<Core> {
  public:
   Core(Clock* clock, const ClusterOptions& options)
       : finder_(MakeMasterFinder(clock, options)),
-        security_(options.security),
-        connect_timeout_(options.connect_timeout),
+        options_(options),
         ready_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         cancel_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         tls_(options.security) {}
@@ -81,8 +80,7 @@ class GrpcRendezvous::Core : public std::enable_shared_from_this<Core> {
   void SendLocked(AgentMessage message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<MasterFinder> finder_;
-  const ClientSecurity security_;
-  const Duration connect_timeout_;
+  const ClusterOptions options_;
   const UniqueFd ready_fd_;
   const UniqueFd cancel_fd_;
   std::thread thread_;
@@ -269,6 +267,8 @@ void GrpcRendezvous::Core::DialThread() {
 }
 
 void GrpcRendezvous::Core::Dial(uint64_t epoch, int tries) {
+  const absl::Status files = CheckFiles(options_);
+  if (!files.ok()) return Refuse(epoch, files);
   const auto resolve = [this](const std::string& host) { return Resolve(host); };
   absl::StatusOr<MasterFinder::Found> found = finder_->Find(resolve, tries, cancel_fd_.get());
   if (!found.ok()) return Fail(epoch, found.status());
@@ -299,8 +299,8 @@ void GrpcRendezvous::Core::Attach(uint64_t epoch, MasterFinder::Found found) {
       .on_end = [self = shared_from_this(), epoch, address](
                     const absl::Status& status,
                     bool heard) { self->OnEnd(epoch, address, status, heard); }};
-  absl::StatusOr<MasterChannel> channel =
-      MasterChannel::Open(std::move(found.connection), found.endpoint, security_, connect_timeout_);
+  absl::StatusOr<MasterChannel> channel = MasterChannel::Open(
+      std::move(found.connection), found.endpoint, options_.security, options_.connect_timeout);
   if (!channel.ok()) return Refuse(epoch, channel.status());
   MutexLock lock(&mutex_);
   if (epoch != epoch_ || abandoned_) return;
@@ -336,17 +336,15 @@ void GrpcRendezvous::Core::OnEnd(uint64_t epoch, const std::string& address,
   changed_.SignalAll();
   if (epoch != epoch_) return;
   const std::string detail = StreamEndText(endpoint_, address, status, heard);
-  const Obstacle obstacle = ObstacleAfter(status, heard);
+  Obstacle obstacle = Obstacle::kNone;  // of several that are tried in turn no one is
+  if (heard || finder_->choices() == 1) obstacle = ObstacleAfter(status, heard);
   if (heard) return EndLocked({.unreachable = false, .detail = detail, .obstacle = obstacle});
   const std::optional<Rejected> refusal = tls_.Ended(endpoint_, status);
   if (refusal.has_value() && !has_workers_) PushLocked(MasterMessage(*refusal));
   AddFailureLocked(detail);
   passes_over_ = true;
   if (tries_left_ > 0 && !finishing_) return RedialLocked();
-  const bool is_only_one = finder_->choices() == 1;
-  EndLocked({.unreachable = true,
-             .detail = failures_,
-             .obstacle = is_only_one ? obstacle : Obstacle::kNone});
+  EndLocked({.unreachable = true, .detail = failures_, .obstacle = obstacle});
 }
 
 void GrpcRendezvous::Core::AddFailureLocked(const std::string& text) {

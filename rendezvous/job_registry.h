@@ -56,7 +56,7 @@ class JobRegistry {
     Duration idle_time{};      // 0: for ever
     // When set, every step is checked against rendezvous/invariants.h; called with the job and what
     // does not hold.
-    std::function<void(const std::string& violation)> on_violation;
+    std::function<void(const std::string& violation)> on_violation = {};
     // Milliseconds since 1970, for the time of incidents; may be empty.
     std::function<int64_t()> wall_clock = {};
   };

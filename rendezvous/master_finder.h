@@ -54,6 +54,10 @@ class MasterFinder {
   virtual void Close() = 0;
 };
 
+// Whether the files that the options name can be used now, before anybody is dialled.
+// FailedPrecondition, one line that names the file.
+absl::Status CheckFiles(const ClusterOptions& options);
+
 // What the options ask for: the finder for endpoints, or for an election in etcd. `clock` outlives
 // it.
 std::unique_ptr<MasterFinder> MakeMasterFinder(Clock* clock, const ClusterOptions& options);

@@ -3,8 +3,8 @@
 #include <deque>
 #include <optional>
 #include <utility>
-#include <vector>
 
+#include "rendezvous/grpc_status.h"
 #include "rendezvous/message_codec.h"
 #include "rendezvous/peer_address.h"
 #include "rendezvous/round_limits.h"
@@ -14,10 +14,6 @@ namespace {
 
 // An agent that lets so many messages wait does not read any more.
 constexpr size_t kUnreadMax = 256;
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
 
 }  // namespace
 
@@ -106,7 +102,7 @@ class AttendStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::
     Close(grpc::Status::CANCELLED);
   }
 
-  void OnDone() override { service_->Gone(id_); }
+  void OnDone() override { service_->streams_.Remove(id_); }
 
   // Finish follows the writes that are queued.
   void EndLocked(grpc::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -164,14 +160,9 @@ grpc::ServerBidiReactor<v1::AgentMessage, v1::MasterMessage>* RendezvousService:
   if (const grpc::Status admitted = Admit(*context); !admitted.ok()) {
     return new RefusedStream(admitted);
   }
-  std::shared_ptr<AttendStream> stream;
-  StreamId id = 0;
-  {
-    MutexLock lock(&mutex_);
-    id = ++last_stream_;
-    stream = std::make_shared<AttendStream>(this, id, context);
-    streams_[id] = stream;
-  }
+  const StreamId id = streams_.NextId();
+  const auto stream = std::make_shared<AttendStream>(this, id, context);
+  streams_.Add(id, stream);
   loop_->Post(StreamOpened{id});
   stream->Start();
   return stream.get();
@@ -186,41 +177,21 @@ grpc::Status RendezvousService::Admit(const grpc::CallbackServerContext& context
 }
 
 void RendezvousService::Send(StreamId stream, const MasterMessage& message) {
-  if (const auto found = Find(stream)) found->Send(message);
+  if (const auto found = streams_.Find(stream)) found->Send(message);
 }
 
 void RendezvousService::Close(StreamId stream) {
-  if (const auto found = Find(stream)) found->Close(grpc::Status::OK);
+  if (const auto found = streams_.Find(stream)) found->Close(grpc::Status::OK);
 }
 
 void RendezvousService::Resume(StreamId stream) {
-  if (const auto found = Find(stream)) found->Resume();
+  if (const auto found = streams_.Find(stream)) found->Resume();
 }
 
 void RendezvousService::CloseAll() {
-  std::vector<std::shared_ptr<AttendStream>> all;
-  {
-    MutexLock lock(&mutex_);
-    for (const auto& [id, stream] : streams_) all.push_back(stream);
-  }
-  for (const auto& stream : all) {
-    stream->Close(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the master stops"));
-  }
-}
-
-std::shared_ptr<AttendStream> RendezvousService::Find(StreamId stream) {
-  MutexLock lock(&mutex_);
-  const auto found = streams_.find(stream);
-  return found == streams_.end() ? nullptr : found->second;
-}
-
-void RendezvousService::Gone(StreamId stream) {
-  std::shared_ptr<AttendStream> last;  // destroyed after the lock is released
-  MutexLock lock(&mutex_);
-  const auto found = streams_.find(stream);
-  if (found == streams_.end()) return;
-  last = std::move(found->second);
-  streams_.erase(found);
+  streams_.CloseAll([](AttendStream& stream) {
+    stream.Close(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the master stops"));
+  });
 }
 
 }  // namespace muster

@@ -1,13 +1,11 @@
 #ifndef MUSTER_RENDEZVOUS_RENDEZVOUS_SERVICE_H_
 #define MUSTER_RENDEZVOUS_RENDEZVOUS_SERVICE_H_
 
-#include <map>
-#include <memory>
-
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/admission_limits.h"
+#include "rendezvous/call_table.h"
 #include "rendezvous/credentials.h"
 #include "rendezvous/master_loop.h"
 
@@ -41,16 +39,13 @@ class RendezvousService final : public v1::Rendezvous::CallbackService, public A
   friend class AttendStream;
 
   grpc::Status Admit(const grpc::CallbackServerContext& context);
-  std::shared_ptr<AttendStream> Find(StreamId stream);
-  void Gone(StreamId stream);
 
   Clock* const clock_;
   CallGuard* const guard_;
   MasterLoop* loop_ = nullptr;
   Mutex mutex_;
   StreamGate gate_ ABSL_GUARDED_BY(mutex_);
-  StreamId last_stream_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<StreamId, std::shared_ptr<AttendStream>> streams_ ABSL_GUARDED_BY(mutex_);
+  CallTable<AttendStream> streams_;
 };
 
 }  // namespace muster

@@ -142,6 +142,15 @@ class Table(Secured):
         self.assert_one_line(node, "--token-file: without TLS the token could be read on its way to 192.0.2.1:1: give --tls-ca")
 
 
+    def test_a_file_that_cannot_be_used_is_named_though_nobody_is_there(self):
+        run = ["run", "--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{harness.free_port()}", "--rdzv-conf", "is_host=0",
+               "--rdzv-id", "job"]
+        for option in ("--tls-ca", "--token-file"):
+            node = self.start(*run, option, "/nowhere/file", "/bin/true")
+            self.assertEqual(node.wait(), 78, node.text())
+            self.assert_one_line(node, "^muster: cannot read /nowhere/file: No such file or directory")
+
+
 class Rotation(Secured):
     def test_certificates_change_without_a_restart(self):
         folder = self.folder / "rotated"

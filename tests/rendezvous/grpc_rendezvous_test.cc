@@ -216,8 +216,9 @@ TEST_F(GrpcRendezvousTest, AMessageThatIsTooLargeForTheMasterIsRefused) {
   auto master = MasterServer::Start(&clock_, std::move(options));
   ASSERT_TRUE(master.ok()) << master.status();
   TestAgent agent = Agent(/*is_host=*/false);
-  Hello hello = HelloOf("job", "a", 2);
-  hello.topology_key = std::string(1024, 'x');
+  const std::string longest(kIdBytesMax, 'x');
+  Hello hello = HelloOf(longest, longest, 2);
+  hello.role = hello.topology_key = longest;
   agent.Attend(hello);
   const StreamEnded end = agent.Await<StreamEnded>();
   EXPECT_EQ(end.obstacle, Obstacle::kRefused) << end.detail;

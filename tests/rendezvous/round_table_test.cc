@@ -24,7 +24,7 @@ constexpr char kBegin[] = "<!-- table: begin -->\n";
 constexpr char kEnd[] = "<!-- table: end -->\n";
 
 // Every kind of event and message has a row. Whoever adds one adds a row below and counts it here.
-static_assert(std::variant_size_v<RoundEvent> == 6);
+static_assert(std::variant_size_v<RoundEvent> == 7);
 static_assert(std::variant_size_v<AgentMessage> == 10);
 
 struct Column {
