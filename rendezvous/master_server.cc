@@ -1,18 +1,14 @@
 #include "rendezvous/master_server.h"
 
 #include <grpcpp/grpcpp.h>
-#include <netdb.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
-#include "base/unique_fd.h"
 #include "rendezvous/control_service.h"
 #include "rendezvous/credentials.h"
 #include "rendezvous/grpc_runtime.h"
+#include "rendezvous/listener.h"
 #include "rendezvous/message_codec.h"
 #include "rendezvous/rendezvous_service.h"
 
@@ -28,61 +24,29 @@ constexpr int kKeepAliveTimeoutMs = 300'000;
 // Clients ping every 10 s (attend_call.cc); the slack keeps a delayed ping from looking like abuse.
 constexpr int kClientPingIntervalMinMs = 5'000;
 
-absl::Status BindError(const HostPort& address, int error) {
-  const std::string where = "cannot listen on " + ToString(address) + ": ";
-  switch (error) {
-    case EADDRINUSE:
-      return absl::AlreadyExistsError(where + "the port is in use");
-    case EADDRNOTAVAIL:
-      return absl::NotFoundError(where + "this host does not have the address");
-    case EACCES:
-      return absl::PermissionDeniedError(where + "a port below 1024 needs privileges");
-    default:
-      return absl::UnavailableError(where + std::strerror(error));
-  }
-}
-
-// gRPC tells only that it failed, not why; a bind of our own has an errno. The socket never
-// listens, so nobody connects to it by mistake, and SO_REUSEADDR lets it fail exactly when somebody
-// listens.
-absl::Status ProbeBind(const HostPort& address) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const std::string port = std::to_string(address.port);
-  if (getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found) != 0) {
-    return absl::NotFoundError("cannot listen on " + ToString(address) + ": not an IP address");
-  }
-  int error = 0;
-  const UniqueFd fd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  if (!fd.valid() || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
-      bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0) {
-    error = errno;
-  }
-  freeaddrinfo(found);
-  return error == 0 ? absl::OkStatus() : BindError(address, error);
-}
-
 int MessageBytesMax(const MasterLimits& limits) {
   const size_t wanted = limits.message_bytes_max;
   return static_cast<int>(wanted == 0 ? kWireBytesMax : std::min(wanted, kWireBytesMax));
 }
 
-std::unique_ptr<grpc::Server> Listen(const MasterServer::Options& options,
-                                     const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                                     RendezvousService* rendezvous, ControlService* control,
-                                     int* port) {
+// Who connects and opens no call, or none any more, gives its descriptor back.
+constexpr int kHandshakeTimeoutMs = 30'000;
+constexpr int kIdleTimeoutMs = 60'000;
+
+std::unique_ptr<grpc::Server> Build(const MasterServer::Options& options,
+                                    const std::shared_ptr<grpc::ServerCredentials>& credentials,
+                                    Listener* listener, RendezvousService* rendezvous,
+                                    ControlService* control) {
   grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepAliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepAliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kClientPingIntervalMinMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.SetMaxReceiveMessageSize(MessageBytesMax(options.limits));
-  builder.AddListeningPort(ToString(options.address), credentials, port);
+  listener->Attach(&builder, credentials);
   builder.RegisterService(rendezvous);
   builder.RegisterService(control);
   OfferHealth();
@@ -107,7 +71,7 @@ struct MasterServer::Parts {
   ControlService control;
   MasterLoop loop;
   std::unique_ptr<grpc::Server> server;
-  int port = 0;
+  std::unique_ptr<Listener> listener;
 };
 
 absl::StatusOr<std::unique_ptr<MasterServer>> MasterServer::Start(Clock* clock, Options options) {
@@ -115,7 +79,8 @@ absl::StatusOr<std::unique_ptr<MasterServer>> MasterServer::Start(Clock* clock, 
   if (absl::Status status = CheckSecurity(options.security, options.address); !status.ok()) {
     return status;
   }
-  if (absl::Status status = ProbeBind(options.address); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Bind(options.address);
+  if (!listener.ok()) return listener.status();
   const auto credentials = MakeServerCredentials(options.security.tls);
   if (!credentials.ok()) return credentials.status();
   absl::StatusOr<std::unique_ptr<CallGuard>> guard = CallGuard::Make(options.security);
@@ -123,20 +88,22 @@ absl::StatusOr<std::unique_ptr<MasterServer>> MasterServer::Start(Clock* clock, 
   options.loop.registry.limits = options.limits;
   auto parts =
       std::make_unique<Parts>(clock, options.limits, std::move(options.loop), *std::move(guard));
-  parts->server = Listen(options, *credentials, &parts->service, &parts->control, &parts->port);
-  if (parts->server != nullptr && parts->port != 0) {
-    TellHealth(parts->server.get(), true);
-    return std::unique_ptr<MasterServer>(new MasterServer(std::move(parts)));
+  parts->listener = *std::move(listener);
+  parts->server =
+      Build(options, *credentials, parts->listener.get(), &parts->service, &parts->control);
+  if (parts->server == nullptr) {
+    return absl::UnavailableError("cannot serve on " + ToString(options.address) +
+                                  ": gRPC does not start");
   }
-  // Between the probe and gRPC's own bind somebody else took the port, or something else is wrong.
-  if (absl::Status status = ProbeBind(options.address); !status.ok()) return status;
-  return absl::UnavailableError("cannot listen on " + ToString(options.address) +
-                                ": gRPC refused the address");
+  TellHealth(parts->server.get(), true);
+  parts->listener->Start();
+  return std::unique_ptr<MasterServer>(new MasterServer(std::move(parts)));
 }
 
 MasterServer::MasterServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 MasterServer::~MasterServer() {
+  parts_->listener.reset();
   // By the loop: else it would take the first stream that ends for a node that is lost, and tell
   // the others to stop.
   parts_->loop.Post(Retire{});
@@ -147,7 +114,7 @@ MasterServer::~MasterServer() {
   parts_->server.reset();
 }
 
-int MasterServer::port() const { return parts_->port; }
+int MasterServer::port() const { return parts_->listener->port(); }
 
 void MasterServer::TellWhenIdle(std::function<void()> callback) {
   parts_->loop.Post(muster::TellWhenIdle{std::move(callback)});

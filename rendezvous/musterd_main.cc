@@ -1,8 +1,7 @@
 // musterd: a standing master for the jobs of a cluster. docs/OPERATIONS.md.
 
 #include <absl/strings/str_cat.h>
-#include <sys/epoll.h>
-#include <sys/signalfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,19 +17,17 @@
 
 #include "base/clock.h"
 #include "base/env.h"
-#include "base/event_loop.h"
 #include "base/log.h"
 #include "base/print_out.h"
-#include "base/unique_fd.h"
 #include "base/version.h"
-#include "rendezvous/credential_files.h"
 #include "rendezvous/file_store.h"
 #include "rendezvous/musterd_config.h"
 #include "rendezvous/musterd_documents.h"
 #include "rendezvous/musterd_state.h"
-#include "rendezvous/reason.h"
+#include "rendezvous/security_log.h"
 #include "rendezvous/service_notify.h"
 #include "rendezvous/standing_master.h"
+#include "rendezvous/stop_signals.h"
 
 namespace muster {
 namespace {
@@ -60,64 +57,17 @@ absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
       absl::StrCat("--config: cannot read ", path, ": ", std::strerror(errno)));
 }
 
-// What an operator should know of the files that the master trusts, as they are now; it reads them
-// again by itself before it uses them.
-void LogSecurity(const MusterdConfig& config) {
-  const ServerSecurity& security = config.security;
-  for (const std::string& file : {security.token_file, security.tls.key}) {
-    if (const std::string problem = ExposureOf(file); !problem.empty()) {
-      Log(LogLevel::kWarning, problem);
-    }
-  }
-  absl::Status tokens;
-  if (!security.token_file.empty()) tokens = ReadTokens(security.token_file).status();
-  const absl::StatusOr<std::string> certificate = CheckTlsFiles(security.tls);
-  for (const absl::Status& status : {tokens, certificate.status()}) {
-    if (status.ok()) continue;
-    Log(LogLevel::kWarning, absl::StrCat(status.message(), ": what was read before stays"));
-  }
-  if (certificate.ok() && security.has_tls()) Log(LogLevel::kInfo, *certificate);
-  if (security.asks_who()) return;
-  const bool is_open = !IsLoopbackHost(config.listen.host);
-  Log(is_open ? LogLevel::kWarning : LogLevel::kInfo,
-      "agents are not asked who they are (--tls-ca, --token-file)");
-}
-
-// Waits for the signal to stop, and tells the service manager meanwhile that the master's loop
-// turns.
-int AwaitStop(int signals_fd, const MusterdConfig& config, const ServiceNotify& notify,
-              StandingMaster* master) {
-  EventLoop loop;
-  int signal = 0;
-  loop.Watch(signals_fd, EPOLLIN, [&](uint32_t) {
-    signalfd_siginfo info{};
-    if (read(signals_fd, &info, sizeof(info)) != sizeof(info)) return;
-    if (info.ssi_signo == SIGHUP) {
-      LogSecurity(config);
-    } else {
-      signal = static_cast<int>(info.ssi_signo);
-    }
-  });
-  const Duration pulse = notify.watchdog() / 2;
-  Time pulse_at = pulse > Duration::zero() ? EventLoop::Now() : kNever;
-  while (signal == 0) {
-    if (EventLoop::Now() >= pulse_at) {
-      master->Ping([&notify] { notify.Send("WATCHDOG=1"); });
-      pulse_at = EventLoop::Now() + pulse;
-    }
-    loop.RunOnce(pulse_at);
-  }
-  return signal;
+// Each agent takes a descriptor.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int Serve(const MusterdCommand& command, const EnvMap& env) {
-  // Blocked before there are threads, so that only AwaitStop takes them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  const UniqueFd signals_fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-
+  const StopSignals signals;
+  RaiseDescriptorLimit();
   const ServiceNotify notify(env);
   RealClock clock;
   MusterdState state;
@@ -136,21 +86,25 @@ int Serve(const MusterdCommand& command, const EnvMap& env) {
     const HostPort http{command.config.http->host, (*master)->http_port()};
     Log(LogLevel::kInfo, absl::StrCat("shows itself over HTTP on ", ToString(http)));
   }
-  LogSecurity(command.config);
+  const auto log_security = [&] { LogSecurity(command.config.security, command.config.listen); };
+  log_security();
   notify.Send(absl::StrCat("READY=1\nSTATUS=listens on ", where));
 
-  const int signal = AwaitStop(signals_fd.get(), command.config, notify, master->get());
+  // The service manager hears that the master's loop turns.
+  const auto ping = [&] { (*master)->Ping([&notify] { notify.Send("WATCHDOG=1"); }); };
+  const int signal = signals.Await(log_security, notify.watchdog() / 2, ping);
   notify.Send("STOPPING=1");
   Log(LogLevel::kInfo, absl::StrCat("stops: ", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
-  // From here on a second signal ends the process at once.
-  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  signals.Unblock();
   master->reset();
   return 0;
 }
 
 int Main(int argc, char** argv) {
   SetLogStyle(LogFormat::kPlain, "musterd");
+  // A reader that is gone and a file that may not grow are errors of a write.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   const EnvMap env = EnvMapFrom(environ);
   const absl::StatusOr<MusterdCommand> command =
       ReadMusterdCommand({argv + std::min(argc, 1), argv + argc}, env, ReadConfigFile);

@@ -9,6 +9,7 @@
 #include "base/mutex.h"
 #include "rendezvous/credentials.h"
 #include "rendezvous/grpc_runtime.h"
+#include "rendezvous/listener.h"
 #include "rendezvous/standby_text.h"
 
 namespace muster {
@@ -57,27 +58,31 @@ absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(
   if (!guard.ok()) return guard.status();
   std::unique_ptr<StandbyServer> standby(
       new StandbyServer(std::make_unique<Service>(*std::move(guard))));
+  absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Bind(address);
+  if (!listener.ok()) return listener.status();
+  standby->listener_ = *std::move(listener);
   grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(ToString(address), *credentials, &standby->port_);
+  standby->listener_->Attach(&builder, *credentials);
   builder.RegisterCallbackGenericService(standby->service_.get());
   OfferHealth();
   standby->server_ = builder.BuildAndStart();
-  if (standby->server_ == nullptr || standby->port_ == 0) {
+  if (standby->server_ == nullptr) {
     return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", ToString(address), " while another master leads"));
+        absl::StrCat("cannot serve on ", ToString(address), ": gRPC does not start"));
   }
   TellHealth(standby->server_.get(), false);
+  standby->listener_->Start();
   return standby;
 }
 
 StandbyServer::StandbyServer(std::unique_ptr<Service> service) : service_(std::move(service)) {}
 
 StandbyServer::~StandbyServer() {
+  listener_.reset();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
 }
 
-int StandbyServer::port() const { return port_; }
+int StandbyServer::port() const { return listener_->port(); }
 
 void StandbyServer::SetLeader(const std::string& address) { service_->SetLeader(address); }
 

@@ -11,17 +11,19 @@
 
 namespace grpc {
 class Server;
-}
+}  // namespace grpc
 
 namespace muster {
+
+class Listener;
 
 // What listens in place of a master that does not lead: answers every call with UNAVAILABLE and
 // where the master is, so that the caller tries its next endpoint. It asks callers who they are as
 // the master does, before it tells. Thread-safe.
 class StandbyServer {
  public:
-  // Listens when it returns, on an address as of MasterServer. Unavailable when that cannot be;
-  // FailedPrecondition: a file of `security` cannot be used.
+  // Listens when it returns. Errors as of Listener::Bind; FailedPrecondition: a file of `security`
+  // cannot be used.
   static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const HostPort& address,
                                                               const ServerSecurity& security);
   ~StandbyServer();
@@ -37,7 +39,7 @@ class StandbyServer {
 
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace muster
