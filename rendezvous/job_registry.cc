@@ -204,7 +204,8 @@ void JobRegistry::ForgetEnded(std::vector<JobEffects>* all) {
 }
 
 JobRegistry::Jobs::iterator JobRegistry::Forget(Jobs::iterator job) {
-  const auto& [serial, what] = *job;
+  const Serial serial = job->first;
+  const Job& what = job->second;
   // Before that nobody has heard of the number.
   if (what.machine.generation() > 0) {
     forgotten_instance_ = std::max(forgotten_instance_, what.machine.instance());

@@ -213,7 +213,7 @@ TEST(SupervisorMasterLoss, ReAttachingTellsWhatRunsAndWhatWasMissed) {
   node.Step(WorkerSaid{1, "READY", "1"});
   node.Step(MasterLost{false, "connection reset"});
   EXPECT_EQ(node.Pass(100ms),
-            "OpenStream, send Hello{running, port 4000}, send WorkersStarted{1}, "
+            "OpenStream, send Hello{running 1, port 4000}, send WorkersStarted{1}, "
             "send WorkersReady{1}");
   const auto& hello = std::get<Hello>(std::get<SendToMaster>(node.effects.at(1)).message);
   EXPECT_EQ(hello.running.assignment, SecondNode(1));
@@ -221,16 +221,16 @@ TEST(SupervisorMasterLoss, ReAttachingTellsWhatRunsAndWhatWasMissed) {
   node.Step(MasterLost{false, "connection reset"});
   node.Exit(0, 3, false);
   EXPECT_EQ(node.Pass(200ms),
-            "OpenStream, send Hello{stopping, port 4000, WorkerFailed{1, rank 2, exit code 3}}");
+            "OpenStream, send Hello{stopping 1, port 4000, WorkerFailed{1, rank 2, exit code 3}}");
   node.Step(MasterLost{false, "connection reset"});
   node.Die(1, SIGTERM, true);
   node.Step(PortReserved{4001, ""});
   EXPECT_EQ(node.Pass(400ms),
-            "OpenStream, send Hello{stopped, port 4001, WorkerFailed{1, rank 2, exit code 3}}, "
+            "OpenStream, send Hello{stopped 1, port 4001, WorkerFailed{1, rank 2, exit code 3}}, "
             "send WorkersStopped{1, port 4001}");
   node.Hear(SecondNode(2));
   node.Step(MasterLost{false, "connection reset"});
-  EXPECT_EQ(node.Pass(800ms), "OpenStream, send Hello{running, port 4001}")
+  EXPECT_EQ(node.Pass(800ms), "OpenStream, send Hello{running 2, port 4001}")
       << "a failure belongs to its generation";
 }
 
@@ -239,7 +239,7 @@ TEST(SupervisorMasterLoss, ReAttachingTellsOfSuccess) {
   node.RunGeneration(1).Step(MasterLost{false, "connection reset"});
   Succeed(node);
   EXPECT_EQ(node.Pass(100ms),
-            "OpenStream, send Hello{succeeded, port 4001}, send WorkersSucceeded{1, port 4001}");
+            "OpenStream, send Hello{succeeded 1, port 4001}, send WorkersSucceeded{1, port 4001}");
 }
 
 TEST(SupervisorMasterLoss, ReAttachingRepeatsThatTheNodeLeaves) {
@@ -247,7 +247,7 @@ TEST(SupervisorMasterLoss, ReAttachingRepeatsThatTheNodeLeaves) {
   node.RunGeneration(1).Step(MasterLost{false, "connection reset"});
   node.Signal(SIGTERM);
   EXPECT_EQ(node.Pass(100ms),
-            "OpenStream, send Hello{stopping, port 4000}, send Leaving{1, SIGTERM from pid 812}");
+            "OpenStream, send Hello{stopping 1, port 4000}, send Leaving{1, SIGTERM from pid 812}");
 }
 
 TEST(SupervisorMasterLoss, WhileJoiningEndsWith69WhenTheTimeToJoinIsOver) {

@@ -4,74 +4,21 @@
 #include <utility>
 #include <variant>
 
+#include "tests/fakes/message_text.h"
+
 namespace muster {
 namespace {
 
 using namespace std::chrono_literals;
 
 std::string Number(int64_t number) { return std::to_string(number); }
-std::string Port(int port) { return ", port " + Number(port); }
-
-const char* WorkersPhaseText(WorkersPhase phase) {
-  switch (phase) {
-    case WorkersPhase::kNone:
-      return "none";
-    case WorkersPhase::kRunning:
-      return "running";
-    case WorkersPhase::kStopping:
-      return "stopping";
-    case WorkersPhase::kStopped:
-      return "stopped";
-    case WorkersPhase::kSucceeded:
-      return "succeeded";
-  }
-  return "?";
-}
-
-struct MessageText {
-  std::string operator()(const Hello& m) const {
-    const auto& failure = m.running.failure;
-    return "Hello{" + std::string(WorkersPhaseText(m.running.phase)) + Port(m.next_port) +
-           (failure ? ", " + (*this)(*failure) : "") + "}";
-  }
-  std::string operator()(const Heartbeat& m) const {
-    return "Heartbeat{" + Number(m.sequence) + "}";
-  }
-  std::string operator()(const WorkersStarted& m) const {
-    return "WorkersStarted{" + Number(m.generation) + "}";
-  }
-  std::string operator()(const WorkersReady& m) const {
-    return "WorkersReady{" + Number(m.generation) + "}";
-  }
-  std::string operator()(const WorkersStopped& m) const {
-    return "WorkersStopped{" + Number(m.generation) + Port(m.next_port) + "}";
-  }
-  std::string operator()(const WorkerFailed& m) const {
-    return "WorkerFailed{" + Number(m.generation) + ", rank " + Number(m.rank) + ", " +
-           m.status.ToString() + (m.can_restart ? "" : ", cannot restart") + "}";
-  }
-  std::string operator()(const WorkersSucceeded& m) const {
-    return "WorkersSucceeded{" + Number(m.generation) + Port(m.next_port) + "}";
-  }
-  std::string operator()(const Leaving& m) const {
-    return "Leaving{" + Number(m.generation) + ", " + m.detail + "}";
-  }
-  std::string operator()(const LastWill& m) const {
-    return "LastWill{" + Number(m.generation) + "}";
-  }
-  std::string operator()(const CommitPoint& m) const {
-    return "CommitPoint{" + Number(m.generation) + "}";
-  }
-};
 
 std::string ShortSignal(int signal) { return SignalName(signal).substr(3); }
 
 struct OrderText {
   std::string operator()(const ReservePort&) const { return "ReservePort"; }
   std::string operator()(const OpenStream&) const { return "OpenStream"; }
-  std::string operator()(const SendToMaster& e) const {
-    return "send " + std::visit(MessageText(), e.message);
-  }
+  std::string operator()(const SendToMaster& e) const { return "send " + Text(e.message); }
   std::string operator()(const FinishRendezvous&) const { return "FinishRendezvous"; }
   std::string operator()(const StartWorkers& e) const {
     return "StartWorkers{" + Number(e.assignment.generation) + "}";

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "rendezvous/job_status.h"
+#include "tests/fakes/message_text.h"
 
 namespace muster {
 namespace {
@@ -31,52 +32,6 @@ WorkersPhase ReadPhase(const std::string& text) {
   if (text == "succeeded") return WorkersPhase::kSucceeded;
   return WorkersPhase::kNone;
 }
-
-const char* PhaseText(WorkersPhase phase) {
-  switch (phase) {
-    case WorkersPhase::kNone:
-      return "none";
-    case WorkersPhase::kRunning:
-      return "running";
-    case WorkersPhase::kStopping:
-      return "stopping";
-    case WorkersPhase::kStopped:
-      return "stopped";
-    case WorkersPhase::kSucceeded:
-      return "succeeded";
-  }
-  return "";
-}
-
-struct Describe {
-  std::string operator()(const HeartbeatAck&) const { return "ack"; }
-  std::string operator()(const Assignment& place) const {
-    std::ostringstream text;
-    text << "assignment generation=" << place.generation << " node=" << place.group_rank << "/"
-         << place.group_world_size << " rank_base=" << place.rank_base << "/" << place.world_size
-         << " role=" << place.role_rank_base << "/" << place.role_world_size
-         << " master=" << place.master_addr << ":" << place.master_port
-         << " restarts=" << place.restart_count;
-    return text.str();
-  }
-  std::string operator()(const StopWorkers& stop) const {
-    return "stop generation=" + std::to_string(stop.generation) + ": " + stop.reason;
-  }
-  std::string operator()(const Wait& wait) const {
-    return "wait " + DurationText(wait.at_most) + ": " + wait.reason;
-  }
-  std::string operator()(const Drain& drain) const { return "drain: " + drain.reason; }
-  std::string operator()(const Verdict& verdict) const {
-    if (verdict.succeeded) {
-      return "verdict succeeded" + (verdict.cause.empty() ? "" : ": " + verdict.cause);
-    }
-    return "verdict failed, exit code " + std::to_string(verdict.exit_code) + ": " + verdict.cause;
-  }
-  std::string operator()(const Drained& drained) const { return "drained: " + drained.reason; }
-  std::string operator()(const Rejected& rejected) const {
-    return "rejected, exit code " + std::to_string(rejected.exit_code) + ": " + rejected.reason;
-  }
-};
 
 }  // namespace
 
@@ -287,7 +242,7 @@ void RoundScript::Show() {
   for (const auto& [id, node] : machine.nodes()) {
     std::ostringstream line;
     line << "  " << id << ": " << (node.attached() ? "here" : "lost") << " rank=" << node.group_rank
-         << " workers=" << PhaseText(node.phase) << (node.started ? " started" : "")
+         << " workers=" << Text(node.phase) << (node.started ? " started" : "")
          << (node.ready ? " ready" : "") << (node.leaving ? " leaving" : "")
          << (node.draining ? " draining" : "") << (node.excluded ? " excluded" : "")
          << (node.acknowledged ? " acknowledged" : "");
@@ -304,7 +259,7 @@ void RoundScript::Print(const RoundEffects& effects) {
   }
   for (const RoundEffect& effect : effects) {
     if (const auto* send = std::get_if<SendTo>(&effect)) {
-      Line(job_->NameOf(send->stream) + " < " + std::visit(Describe(), send->message));
+      Line(job_->NameOf(send->stream) + " < " + Text(send->message));
     } else if (const auto* close = std::get_if<CloseStreamTo>(&effect)) {
       Line(job_->NameOf(close->stream) + " < end of stream");
     } else if (const auto* decided = std::get_if<Decided>(&effect)) {

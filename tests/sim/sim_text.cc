@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <variant>
 
+#include "tests/fakes/message_text.h"
+
 namespace muster::sim {
 namespace {
 
@@ -14,26 +16,9 @@ template <class... Ts>
 Overload(Ts...) -> Overload<Ts...>;
 
 std::string Number(int64_t number) { return std::to_string(number); }
-std::string Gen(int64_t generation) { return " g" + Number(generation); }
-
-const char* PhaseText(WorkersPhase phase) {
-  switch (phase) {
-    case WorkersPhase::kNone:
-      return "nothing";
-    case WorkersPhase::kRunning:
-      return "running";
-    case WorkersPhase::kStopping:
-      return "stopping";
-    case WorkersPhase::kStopped:
-      return "stopped";
-    case WorkersPhase::kSucceeded:
-      return "succeeded";
-  }
-  return "?";
-}
 
 std::string Place(const Assignment& a) {
-  return "i" + Number(static_cast<int64_t>(a.instance)) + Gen(a.generation) + " node " +
+  return "i" + Number(static_cast<int64_t>(a.instance)) + " g" + Number(a.generation) + " node " +
          Number(a.group_rank) + "/" + Number(a.group_world_size) + " ranks from " +
          Number(a.rank_base) + " of " + Number(a.world_size) + " at " + a.master_addr + ":" +
          Number(a.master_port) + " restarts " + Number(a.restart_count);
@@ -45,57 +30,6 @@ std::string Text(Duration duration) {
   char text[32];
   snprintf(text, sizeof(text), "%.3fs", std::chrono::duration<double>(duration).count());
   return text;
-}
-
-std::string Text(const AgentMessage& message) {
-  return std::visit(
-      Overload{
-          [](const Hello& m) {
-            std::string text = "Hello #" + Number(static_cast<int64_t>(m.incarnation)) + " port " +
-                               Number(m.next_port) + " " + PhaseText(m.running.phase);
-            if (m.running.phase != WorkersPhase::kNone) text += " " + Place(m.running.assignment);
-            return text;
-          },
-          [](const Heartbeat& m) {
-            return "Heartbeat " + Number(static_cast<int64_t>(m.sequence));
-          },
-          [](const WorkersStarted& m) { return "WorkersStarted" + Gen(m.generation); },
-          [](const WorkersReady& m) { return "WorkersReady" + Gen(m.generation); },
-          [](const WorkersStopped& m) {
-            return "WorkersStopped" + Gen(m.generation) + " port " + Number(m.next_port);
-          },
-          [](const WorkerFailed& m) {
-            return "WorkerFailed" + Gen(m.generation) + " rank " + Number(m.rank) + " " +
-                   m.status.ToString();
-          },
-          [](const WorkersSucceeded& m) {
-            return "WorkersSucceeded" + Gen(m.generation) + " port " + Number(m.next_port);
-          },
-          [](const Leaving& m) { return "Leaving" + Gen(m.generation) + " " + m.detail; },
-          [](const LastWill& m) { return "LastWill" + Gen(m.generation) + " of " + m.node_id; },
-          [](const CommitPoint& m) { return "CommitPoint" + Gen(m.generation); },
-      },
-      message);
-}
-
-std::string Text(const MasterMessage& message) {
-  return std::visit(
-      Overload{
-          [](const HeartbeatAck& m) {
-            return "HeartbeatAck " + Number(static_cast<int64_t>(m.sequence));
-          },
-          [](const Assignment& m) { return "Assignment " + Place(m); },
-          [](const StopWorkers& m) { return "StopWorkers" + Gen(m.generation) + ": " + m.reason; },
-          [](const Wait& m) { return "Wait " + Text(m.at_most) + ": " + m.reason; },
-          [](const Drain& m) { return "Drain" + Gen(m.generation); },
-          [](const Verdict& m) {
-            return std::string("Verdict ") + (m.succeeded ? "succeeded " : "failed ") +
-                   Number(m.exit_code) + " " + m.cause;
-          },
-          [](const Rejected& m) { return "Rejected " + Number(m.exit_code) + ": " + m.reason; },
-          [](const Drained& m) { return "Drained: " + m.reason; },
-      },
-      message);
 }
 
 std::string Text(const SupervisorEvent& event) {

@@ -10,8 +10,6 @@
 
 namespace muster::sim {
 
-std::string Text(const AgentMessage& message);
-std::string Text(const MasterMessage& message);
 std::string Text(const SupervisorEvent& event);
 std::string Text(const SupervisorEffect& effect);
 std::string Text(const RoundEvent& event);
