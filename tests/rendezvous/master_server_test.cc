@@ -116,16 +116,6 @@ TEST_F(MasterServerTest, AMessageOverTheLimitIsRefused) {
   EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_F(MasterServerTest, AnAgentThatNeverReadsIsLetGo) {
-  RawAgent agent(Start());
-  agent.Say(HelloOf("job", "a", 2));
-  uint64_t beat = 0;
-  while (agent.Say(Heartbeat{++beat})) {
-  }
-  const grpc::Status status = agent.End();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
-}
-
 TEST_F(MasterServerTest, SettingsThatDifferAreRejectedByTheJobAndTheStreamEndsWell) {
   const std::string target = Start();
   RawAgent first(target);
