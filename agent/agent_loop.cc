@@ -9,14 +9,17 @@
 
 #include <cstring>
 #include <deque>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/descriptor_need.h"
 #include "agent/generation_shell.h"
 #include "agent/node_report.h"
+#include "agent/node_status.h"
 #include "agent/port_reservation.h"
 #include "agent/signal_source.h"
+#include "agent/status_socket.h"
 #include "agent/supervisor_machine.h"
 #include "agent/warden.h"
 #include "agent/warden_host.h"
@@ -107,6 +110,7 @@ class AgentLoop {
         generation_(loop_, options, EnvMapFrom(environ), host_,
                     [this](SupervisorEvent e) { Dispatch(std::move(e)); }),
         report_(options, generation_),
+        status_(loop_, [this](std::string_view question) { return Answer(question); }),
         client_(factory(options)) {
     loop_.Watch(client_->fd(), EPOLLIN, [this](uint32_t) { HearMaster(); });
   }
@@ -188,6 +192,7 @@ class AgentLoop {
   void Perform(const StartWorkers& effect) {
     report_.Starting(effect.assignment);
     generation_.Start(effect.assignment);
+    if (!generation_.private_root().empty()) OpenStatus();
     host_.SetLastWill({LastWillCommand(effect.assignment), generation_.private_root()});
   }
 
@@ -197,6 +202,22 @@ class AgentLoop {
   void Perform(const InspectWorker& effect) { generation_.Inspect(effect.local_rank, effect.pid); }
   void Perform(const KillWorker& effect) { host_.Signal({SIGKILL, false, effect.local_rank}); }
   void Perform(const TellWorkers& effect) { generation_.Tell(effect.text); }
+
+  void OpenStatus() {
+    const absl::Status opened = status_.Open(generation_.StatusSocketPath());
+    if (!opened.ok()) Log(LogLevel::kDebug, std::string(opened.message()));
+  }
+
+  // "table" or "json", a line break, and the job that is asked for, if it is one.
+  std::string Answer(std::string_view question) const {
+    const size_t end = question.find('\n');
+    const std::string_view job = end == question.npos ? "" : question.substr(end + 1);
+    if (!job.empty() && job != options_.job_id) return "";
+    const NodeIdentity node{options_.job_id, options_.node_id, getpid(),
+                            options_.settings.max_restarts};
+    const bool is_json = question.substr(0, end) == "json";
+    return (is_json ? NodeStatusJson : NodeStatusTable)(node, machine_, EventLoop::Now());
+  }
 
   void Perform(const CloseGeneration&) {
     report_.Closing(machine_.outcome());
@@ -255,6 +276,7 @@ class AgentLoop {
   SignalSource signals_;
   GenerationShell generation_;
   NodeReport report_;
+  StatusSocket status_;
   std::unique_ptr<RendezvousClient> client_;
   ReservedPort port_;  // for the next generation, and while it runs
   std::deque<SupervisorEvent> events_;

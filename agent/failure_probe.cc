@@ -73,28 +73,33 @@ int64_t FailureProbe::CountOomKills() const {
   return -1;
 }
 
-std::string FailureProbe::Explain(const ExitStatus& status, int pid,
-                                  const std::string& program) const {
-  std::string text;
-  if (status.signal() == SIGKILL) {
-    AddLine(OomText(), &text);
-    AddLine(KernelLine(pid), &text);
-  } else if (IsCrash(status.signal())) {
-    AddLine(CoreText(status, pid, program), &text);
-    AddLine(KernelLine(pid), &text);
-  }
-  return text;
+FailureProbe::Finding FailureProbe::Explain(const ExitStatus& status, int pid,
+                                            const std::string& program) const {
+  if (status.signal() == SIGKILL) return ExplainKill(pid);
+  Finding finding;
+  if (!IsCrash(status.signal())) return finding;
+  AddLine(CoreText(status, pid, program), &finding.text);
+  AddLine(KernelLine(pid), &finding.text);
+  return finding;
 }
 
-std::string FailureProbe::OomText() const {
+// The kernel's log tells of kills for lack of memory only.
+FailureProbe::Finding FailureProbe::ExplainKill(int pid) const {
+  Finding finding;
   const int64_t kills = CountOomKills();
-  if (oom_kills_before_ < 0 || kills < 0) return "";
-  if (kills > oom_kills_before_) {
-    return "out of memory: the kernel killed " + std::to_string(kills - oom_kills_before_) +
-           " of the processes of this cgroup since the workers started";
+  const bool is_counted = oom_kills_before_ >= 0 && kills >= 0;
+  const std::string line = KernelLine(pid);
+  finding.out_of_memory = (is_counted && kills > oom_kills_before_) || !line.empty();
+  if (is_counted && kills > oom_kills_before_) {
+    finding.text = "out of memory: the kernel killed " + std::to_string(kills - oom_kills_before_) +
+                   " of the processes of this cgroup since the workers started";
+  } else if (is_counted && line.empty()) {
+    finding.text =
+        "not sent by the launcher, and not for lack of memory: the kernel counts no such kill in "
+        "this cgroup";
   }
-  return "not sent by the launcher, and not for lack of memory: the kernel counts no such kill in "
-         "this cgroup";
+  AddLine(line, &finding.text);
+  return finding;
 }
 
 std::string FailureProbe::CoreText(const ExitStatus& status, int pid,

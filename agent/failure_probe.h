@@ -26,13 +26,18 @@ class FailureProbe {
   // lack of memory so far. Two small reads.
   void Begin();
 
-  // Sentences for the report, one a line; "" when the kernel knows nothing. `status` is of a worker
-  // that nobody here has signalled. Reads the kernel log only for the signals that it tells of.
-  std::string Explain(const ExitStatus& status, int pid, const std::string& program) const;
+  struct Finding {
+    std::string text;  // for the report, one sentence a line; "": the kernel knows nothing
+    bool out_of_memory = false;  // a kill for lack of memory
+  };
+
+  // `status` is of a worker that nobody here has signalled. Reads the kernel log only for the
+  // signals that it tells of.
+  Finding Explain(const ExitStatus& status, int pid, const std::string& program) const;
 
  private:
   int64_t CountOomKills() const;
-  std::string OomText() const;
+  Finding ExplainKill(int pid) const;
   std::string CoreText(const ExitStatus& status, int pid, const std::string& program) const;
   std::string KernelLine(int pid) const;
 

@@ -194,10 +194,13 @@ FailureEvidence GenerationShell::EvidenceOf(int local_rank, const ExitStatus& st
       std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
   evidence.message = message.substr(0, FailureEvidence::kBytesMax);
   const size_t slot = static_cast<size_t>(local_rank);
-  evidence.hint =
+  FailureProbe::Finding finding =
       probe_.Explain(status, slot < pids_.size() ? pids_[slot] : 0, options_.argv.front());
+  evidence.hint = std::move(finding.text);
+  evidence.out_of_memory = finding.out_of_memory;
   if (threads_.count(local_rank) > 0) {
     evidence.hint = "muster killed it for its silence (--stall-timeout)";
+    evidence.out_of_memory = false;
   }
   std::string tail = pump_.Tail(local_rank, kTailLines);
   if (tail.size() > FailureEvidence::kBytesMax) {

@@ -51,6 +51,7 @@ class GenerationShell {
   int64_t log_bytes_lost() const { return pump_.file_bytes_lost(); }
   // What the run leaves on the machine while it lasts: RunDirectory::private_root.
   const std::string& private_root() const { return directory_.private_root(); }
+  std::string StatusSocketPath() const { return directory_.StatusSocketPath(); }
 
   // Ends the run: writes what the consoles have not taken, until `deadline` or a signal on
   // `signal_fd`, and removes the private directory.

@@ -136,6 +136,10 @@ std::string RunDirectory::SocketPath(int local_rank) const {
   return absl::StrCat(private_root_, "/g", generation_, "-", local_rank, ".sock");
 }
 
+std::string RunDirectory::StatusSocketPath() const {
+  return absl::StrCat(private_root_, "/", kStatusSocketName);
+}
+
 std::string RunDirectory::ErrorFile(int local_rank) const {
   if (has_logs()) return absl::StrCat(attempt_, "/", local_rank, "/error.json");
   if (options_.log_dir == "/dev/null") return "";

@@ -8,12 +8,17 @@
 
 namespace muster {
 
+// In the private directory: where the launcher answers questions (agent/status_socket.h). That
+// directory's name begins with the prefix.
+inline constexpr char kStatusSocketName[] = "status.sock";
+inline constexpr char kPrivatePrefix[] = "muster-";
+
 // Where the files of a run are. Two places:
 //
 //  - The private directory, "<TMPDIR>/muster-XXXXXX" (mode 0700); in /dev/shm, else /tmp, where
 //    TMPDIR is unset, unusable, or so long that a socket's path would pass 107 bytes. Always holds
-//    the workers' sockets, and the error files when no log is asked for. Made by the first
-//    OpenGeneration, removed by Remove.
+//    the workers' sockets and that of the launcher (agent/status_socket.h), and the error files
+//    when no log is asked for. Made by the first OpenGeneration, removed by Remove.
 //  - The log directory, when --log-dir is given or a stream is redirected or tee'd. torchrun's
 //    layout, <run> being "<job id>_<8 random characters>":
 //      <log_dir>/<run>/attempt_<restart count>/<local rank>/{stdout.log,stderr.log,error.json}
@@ -46,6 +51,7 @@ class RunDirectory {
   absl::Status OpenGeneration(int64_t generation, int restart_count, int slots);
 
   std::string SocketPath(int local_rank) const;
+  std::string StatusSocketPath() const;
   std::string ErrorFile(int local_rank) const;          // "" with /dev/null
   std::string LogFile(int local_rank, bool err) const;  // "" where there is no log directory
   std::string FilteredLogFile(bool err) const;          // the same

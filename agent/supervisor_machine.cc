@@ -127,7 +127,7 @@ void SupervisorMachine::On(const TimeCame&) {
       Greet();
       break;
     case MasterLink::Action::kHeartbeat:
-      Do(SendToMaster{Heartbeat{link_.NextSequence(now_)}});
+      Do(SendToMaster{Heartbeat{link_.NextSequence(now_), ProgressNow()}});
       break;
     case MasterLink::Action::kNone:
       break;
@@ -143,6 +143,12 @@ void SupervisorMachine::On(const TimeCame&) {
     if (reason.empty()) reason = "no word yet from " + options_.endpoint;
     Say(NoteLevel::kWarning, "still waiting: " + reason);
   }
+}
+
+std::optional<Progress> SupervisorMachine::ProgressNow() const {
+  const auto& slowest = workers_.slowest();
+  if (!slowest || phase_ != SupervisorPhase::kRunning) return std::nullopt;
+  return Progress{assignment_.generation, slowest->step, now_ - slowest->since};
 }
 
 Time SupervisorMachine::NextDeadline() const {

@@ -108,6 +108,7 @@ class SupervisorMachine {
   Time StallDeadline() const;     // when the first worker will have been silent for too long
   void NodeHasEnded();            // an event of a worker may have been the last one
   Time NoMasterDeadline() const;  // when this node stops trying to get along without a master
+  std::optional<Progress> ProgressNow() const;
   bool HasWorkers() const;
   void Do(SupervisorEffect effect) { effects_.push_back(std::move(effect)); }
   void Say(NoteLevel level, std::string text) { Do(Note{level, std::move(text)}); }

@@ -1,6 +1,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "agent/supervisor_limits.h"
@@ -10,6 +13,15 @@
 
 namespace muster {
 namespace {
+
+// Nothing where it is not a number alone.
+std::optional<int64_t> StepOf(const std::string& text) {
+  int64_t step = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, step);
+  if (error != std::errc() || rest != end || step < 0) return std::nullopt;
+  return step;
+}
 
 std::string RankText(const Assignment& assignment, int local_rank) {
   return "rank " + std::to_string(assignment.rank_base + local_rank) + " (local rank " +
@@ -114,7 +126,10 @@ void SupervisorMachine::On(const WorkerSaid& event) {
   Say(NoteLevel::kDebug,
       RankText(assignment_, event.local_rank) + " says " + event.key + "=" + event.value);
   if (event.key == "ERROR") worker->problem = event.value;
-  if (event.key == "STEP") worker->last_step = event.value.substr(0, kStepBytesMax);
+  if (event.key == "STEP") {
+    worker->last_step = event.value.substr(0, kStepBytesMax);
+    if (const auto step = StepOf(event.value)) workers_.Reached(worker, *step, now_);
+  }
   const bool is_commit = event.key == "CHECKPOINT" && phase_ == SupervisorPhase::kRunning;
   if (is_commit && options_.hello.settings.join_policy == JoinPolicy::kCheckpoint) {
     Do(SendToMaster{CommitPoint{assignment_.generation}});

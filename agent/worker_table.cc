@@ -4,6 +4,15 @@
 
 namespace muster {
 
+void WorkerTable::Reached(Worker* worker, int64_t step, Time now) {
+  worker->step = step;
+  int64_t least = step;
+  for (const Worker& other : workers_) {
+    if (other.step && other.state != Worker::State::kEnded) least = std::min(least, *other.step);
+  }
+  if (!slowest_ || slowest_->step != least) slowest_ = Slowest{least, now};
+}
+
 bool WorkerTable::AllStarted() const {
   return std::all_of(workers_.begin(), workers_.end(),
                      [](const Worker& w) { return w.state != Worker::State::kStarting; });

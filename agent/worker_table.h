@@ -1,6 +1,7 @@
 #ifndef MUSTER_AGENT_WORKER_TABLE_H_
 #define MUSTER_AGENT_WORKER_TABLE_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,10 +22,11 @@ struct Worker {
   ExitStatus status;           // when ended
   bool stopped_by_us = false;  // it ended after we had begun to stop the node
   bool is_ready = false;
-  Time last_report = kNever;  // of its socket, from its first STEP on
-  std::string last_step;      // as it said it
-  bool stalled = false;       // it was killed because it reported nothing
-  std::string problem;        // why it could not be started, or what it said in ERROR=
+  Time last_report = kNever;    // of its socket, from its first STEP on
+  std::string last_step;        // as it said it
+  std::optional<int64_t> step;  // the same, where it is a number
+  bool stalled = false;         // it was killed because it reported nothing
+  std::string problem;          // why it could not be started, or what it said in ERROR=
 };
 
 // Why all of them are being stopped.
@@ -43,7 +45,10 @@ enum class StopCause {
 // The workers of one node in one generation. Pure.
 class WorkerTable {
  public:
-  void Reset(int slots) { workers_.assign(slots, Worker()); }
+  void Reset(int slots) {
+    workers_.assign(slots, Worker());
+    slowest_.reset();
+  }
   void Clear() { workers_.clear(); }
 
   int size() const { return static_cast<int>(workers_.size()); }
@@ -53,12 +58,23 @@ class WorkerTable {
   }
   const std::vector<Worker>& workers() const { return workers_; }
 
+  // The worker that is furthest behind, of those that have not ended and have told a step, and
+  // since when it has been there.
+  struct Slowest {
+    int64_t step = 0;
+    Time since{};
+  };
+  // The worker says how far it is.
+  void Reached(Worker* worker, int64_t step, Time now);
+  const std::optional<Slowest>& slowest() const { return slowest_; }
+
   bool AllStarted() const;  // running, or ended already
   bool AllReady() const;
   bool AllEnded() const;
 
  private:
   std::vector<Worker> workers_;
+  std::optional<Slowest> slowest_;
 };
 
 }  // namespace muster

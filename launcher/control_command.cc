@@ -5,20 +5,25 @@
 
 #include <chrono>
 #include <climits>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/endpoint_list.h"
 #include "base/host_port.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/print_out.h"
 #include "launcher/exit_codes.h"
 #include "launcher/option_values.h"
 #include "launcher/status_table.h"
+#include "launcher/watch_patience.h"
 #include "rendezvous/control_client.h"
 #include "rendezvous/status_json.h"
 
@@ -70,23 +75,53 @@ bool HaveEnded(const v1::StatusResponse& status) {
   return true;
 }
 
-int Status(const Options& options, ControlClient& client) {
+using FoundMaster = absl::StatusOr<std::unique_ptr<ControlClient>>;
+using FindFunction = std::function<FoundMaster()>;
+
+void WaitUntil(Time when) {
+  RealClock clock;
+  Mutex mutex;
+  Condition never;
+  MutexLock lock(&mutex);
+  while (clock.Now() < when) clock.Wait(&mutex, &never, when);
+}
+
+// Through masters that come and go: who watches a job for days is not to miss its end.
+int Watch(const Options& options, FoundMaster client, const FindFunction& find) {
   v1::StatusRequest request;
   request.set_job_id(options.program);
-  const bool is_watch = options.on("watch");
-  Printer print(options.text("output"), is_watch);
-  if (!is_watch) {
-    const absl::StatusOr<v1::StatusResponse> status = client.GetStatus(request);
-    if (!status.ok()) return Fail(status.status());
-    return print(*status);
-  }
+  Printer print(options.text("output"), /*is_watch=*/true);
+  WatchPatience patience(ParseSpan(options.text("reconnect")).value());
   int printed = 0;
-  const absl::Status watched = client.WatchStatus(request, [&](const v1::StatusResponse& status) {
+  const auto take = [&](const v1::StatusResponse& status) {
+    patience.Heard();
     const bool is_over = !options.program.empty() && HaveEnded(status);
     printed = print(status);
     return printed == 0 && !is_over;
-  });
-  return watched.ok() ? printed : Fail(watched);
+  };
+  for (;;) {
+    const absl::Status watched =
+        client.ok() ? (*client)->WatchStatus(request, take) : client.status();
+    if (watched.ok()) return printed;
+    const bool is_news = !patience.is_lost();
+    const std::optional<Time> next = patience.NextTry(RealClock().Now(), watched);
+    if (!next) return Fail(watched);
+    if (is_news) {
+      Log(LogLevel::kWarning, absl::StrCat(watched.message(), "; looking for a master for up to ",
+                                           options.text("reconnect")));
+    }
+    WaitUntil(*next);
+    client = find();
+  }
+}
+
+int Status(const Options& options, FoundMaster client, const FindFunction& find) {
+  if (options.on("watch")) return Watch(options, std::move(client), find);
+  v1::StatusRequest request;
+  request.set_job_id(options.program);
+  const absl::StatusOr<v1::StatusResponse> status = (*client)->GetStatus(request);
+  if (!status.ok()) return Fail(status.status());
+  return Printer(options.text("output"), /*is_watch=*/false)(*status);
 }
 
 int Stop(const Options& options, ControlClient& client) {
@@ -131,10 +166,16 @@ ClientSecurity SecurityOf(const Options& options) {
   return security;
 }
 
+// Who names no endpoint may mean a job of one node, which has no master.
+absl::Status WithAdvice(const absl::Status& status) {
+  return absl::Status(
+      status.code(), absl::StrCat(status.message(),
+                                  ": name one with --rdzv-endpoint; --local shows your jobs here"));
+}
+
 // The first of the endpoints that serves. One that stands by refuses whatever it is asked.
-absl::StatusOr<std::unique_ptr<ControlClient>> FindMaster(const std::vector<HostPort>& endpoints,
-                                                          const ClientSecurity& security,
-                                                          Duration timeout) {
+FoundMaster FindMaster(const std::vector<HostPort>& endpoints, const ClientSecurity& security,
+                       Duration timeout) {
   absl::Status last;
   for (const HostPort& endpoint : endpoints) {
     if (absl::Status fits = CheckSecurity(security, endpoint); !fits.ok()) return fits;
@@ -158,11 +199,17 @@ int ControlCommand(const CommandSpec& command, const Options& options) {
       ParseEndpoints(options.text("rdzv-endpoint"), kPortDefault);
   if (!endpoints.ok()) return Fail(endpoints.status());
   const Duration timeout = ParsePositiveSpan(options.text("timeout")).value();
-  absl::StatusOr<std::unique_ptr<ControlClient>> client =
-      FindMaster(*endpoints, SecurityOf(options), timeout);
-  if (!client.ok()) return Fail(client.status());
+  const FindFunction find = [&, security = SecurityOf(options)] {
+    return FindMaster(*endpoints, security, timeout);
+  };
+  FoundMaster client = find();
+  if (!client.ok()) {
+    const bool is_status = std::string(command.name) == "status";
+    const bool is_guess = is_status && !options.given("rdzv-endpoint");
+    return Fail(is_guess ? WithAdvice(client.status()) : client.status());
+  }
   const std::string name = command.name;
-  if (name == "status") return Status(options, **client);
+  if (name == "status") return Status(options, std::move(client), find);
   return name == "stop" ? Stop(options, **client) : Drain(options, **client);
 }
 

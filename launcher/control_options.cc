@@ -55,6 +55,21 @@ constexpr OptionSpec kWatch{
     .help = "Print it again after each change, until the job has ended.",
     .check = Checked<ParseSwitch>,
 };
+constexpr OptionSpec kLocal{
+    .name = "local",
+    .kind = OptionKind::kSwitch,
+    .has_pet = false,
+    .help = "Ask no master but your launchers on this machine: also jobs of one node.",
+    .check = Checked<ParseSwitch>,
+};
+constexpr OptionSpec kReconnect{
+    .name = "reconnect",
+    .metavar = "TIME",
+    .default_text = "1h",
+    .has_pet = false,
+    .help = "With --watch: how long to look for a master that has gone. 0: not at all.",
+    .check = Checked<ParseSpan>,
+};
 
 constexpr OptionSpec kTlsCa{.name = "tls-ca",
                             .metavar = "FILE",
@@ -93,8 +108,9 @@ constexpr OptionSpec kAtMost{
     .check = Checked<ParsePositiveSpan>,
 };
 
-constexpr OptionSpec kStatusOptions[] = {kEndpoint, kOutput, kWatch,         kTimeout,  kTlsCa,
-                                         kTlsCert,  kTlsKey, kTlsServerName, kTokenFile};
+constexpr OptionSpec kStatusOptions[] = {kEndpoint,  kLocal,         kOutput,   kWatch,
+                                         kReconnect, kTimeout,       kTlsCa,    kTlsCert,
+                                         kTlsKey,    kTlsServerName, kTokenFile};
 constexpr OptionSpec kStopOptions[] = {kEndpoint, kTimeout,       kTlsCa,    kTlsCert,
                                        kTlsKey,   kTlsServerName, kTokenFile};
 constexpr OptionSpec kDrainOptions[] = {kEndpoint, kNode,   kAtMost,        kTimeout,  kTlsCa,

@@ -19,6 +19,7 @@
 #include "launcher/cluster_door.h"
 #include "launcher/exit_codes.h"
 #include "launcher/help_text.h"
+#include "launcher/local_status.h"
 #include "launcher/option_table.h"
 #include "launcher/option_values.h"
 #include "launcher/options.h"
@@ -67,6 +68,9 @@ int Control(const CommandSpec& spec, const std::vector<std::string>& words, cons
   if (!options->arguments.empty()) {
     return Usage(absl::StrCat("unexpected ", Quoted(options->arguments.front()), ": muster ",
                               spec.name, " takes one job"));
+  }
+  if (std::string_view(spec.name) == "status" && options->on("local")) {
+    return LocalStatus(*options, env);
   }
   ClusterDoor* cluster = FindClusterDoor();
   return cluster == nullptr ? BecomeCluster(argv) : cluster->Control(spec, *options);

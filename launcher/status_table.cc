@@ -78,6 +78,9 @@ std::string Headline(const v1::JobStatus& job) {
   if (job.has_generation_age_ms()) absl::StrAppend(&text, " for ", Age(job.generation_age_ms()));
   absl::StrAppend(&text, " on ", Counted(job.members(), "node"), " with ",
                   Counted(job.world_size(), "worker"));
+  if (job.has_step()) {
+    absl::StrAppend(&text, "; step ", job.step(), " ", Age(job.progress_ago_ms()), " ago");
+  }
   if (job.waiting() > 0) absl::StrAppend(&text, "; ", Counted(job.waiting(), "node"), " waiting");
   return absl::StrCat(text, "; ", job.restarts_used(), " of ",
                       Counted(job.restarts_max(), "restart"), " used");
@@ -90,12 +93,14 @@ std::string Ranks(const v1::NodeStatus& node) {
 }
 
 std::string Nodes(const v1::JobStatus& job, bool is_wide) {
-  std::vector<Row> rows = {{"NODE", "STATE", "RANKS", "HEARTBEAT"}};
+  std::vector<Row> rows = {{"NODE", "STATE", "RANKS", "STEP", "PROGRESS", "HEARTBEAT"}};
   if (is_wide) rows.back().emplace_back("ADDRESS");
   rows.back().emplace_back("REASON");
   for (const v1::NodeStatus& node : job.nodes()) {
     const std::string id = OneLine(node.node_id());
     rows.push_back({OrDash(!id.empty(), id), Word(node.state()), Ranks(node),
+                    OrDash(node.has_step(), absl::StrCat(node.step())),
+                    OrDash(node.has_progress_ago_ms(), Age(node.progress_ago_ms())),
                     OrDash(node.has_heard_ago_ms(), Age(node.heard_ago_ms()))});
     if (is_wide) rows.back().push_back(OrDash(!node.address().empty(), OneLine(node.address())));
     rows.back().push_back(node.has_why() ? WaitText(node.why()) : "");
@@ -105,27 +110,37 @@ std::string Nodes(const v1::JobStatus& job, bool is_wide) {
 
 std::string Incidents(const v1::JobStatus& job) {
   if (job.incidents().empty()) return "";
-  std::vector<Row> rows = {{"INCIDENT", "TIME", "GENERATION", "OUTCOME", "CHARGED", "DETECT",
-                            "STOP", "RENDEZVOUS", "START", "READY", "CAUSE"}};
+  std::vector<Row> rows = {{"INCIDENT", "TIME", "GENERATION", "KIND", "OUTCOME", "CHARGED",
+                            "DETECT", "STOP", "RENDEZVOUS", "START", "READY", "CAUSE"}};
   for (const v1::IncidentStatus& incident : job.incidents()) {
-    rows.push_back({absl::StrCat(incident.number()), TimeText(incident.unix_ms()),
-                    absl::StrCat(incident.generation()), Word(incident.outcome()),
-                    incident.charged() ? "yes" : "no", Age(incident.detect_ms()),
-                    OrDash(incident.has_stop_ms(), Age(incident.stop_ms())),
-                    OrDash(incident.has_rendezvous_ms(), Age(incident.rendezvous_ms())),
-                    OrDash(incident.has_start_ms(), Age(incident.start_ms())),
-                    OrDash(incident.has_ready_ms(), Age(incident.ready_ms())),
-                    OneLine(incident.text())});
+    rows.push_back(
+        {absl::StrCat(incident.number()), TimeText(incident.unix_ms()),
+         absl::StrCat(incident.generation()), Word(incident.kind()), Word(incident.outcome()),
+         incident.charged() ? "yes" : "no", Age(incident.detect_ms()),
+         OrDash(incident.has_stop_ms(), Age(incident.stop_ms())),
+         OrDash(incident.has_rendezvous_ms(), Age(incident.rendezvous_ms())),
+         OrDash(incident.has_start_ms(), Age(incident.start_ms())),
+         OrDash(incident.has_ready_ms(), Age(incident.ready_ms())), OneLine(incident.text())});
   }
   return "\n" + Aligned(rows);
 }
 
+// What stands in the way of all jobs.
+std::string Trouble(const v1::StatusResponse& status) {
+  if (!status.has_store_trouble()) return "";
+  const v1::StoreTrouble& trouble = status.store_trouble();
+  return absl::StrCat("the state cannot be written since ",
+                      TimeText(status.unix_ms() - trouble.age_ms()), ": ", OneLine(trouble.why()),
+                      "; jobs wait\n");
+}
+
 std::string Jobs(const v1::StatusResponse& status) {
   std::vector<Row> rows = {
-      {"JOB", "PHASE", "GENERATION", "NODES", "WORKERS", "RESTARTS", "AGE", "REASON"}};
+      {"JOB", "PHASE", "GENERATION", "NODES", "WORKERS", "STEP", "RESTARTS", "AGE", "REASON"}};
   for (const v1::JobStatus& job : status.jobs()) {
     rows.push_back({OneLine(job.job_id()), Word(job.phase()), absl::StrCat(job.generation()),
-                    absl::StrCat(job.members()), absl::StrCat(job.world_size()), Restarts(job),
+                    absl::StrCat(job.members()), absl::StrCat(job.world_size()),
+                    OrDash(job.has_step(), absl::StrCat(job.step())), Restarts(job),
                     OrDash(job.has_generation_age_ms(), Age(job.generation_age_ms())),
                     Headline(job)});
   }
@@ -135,11 +150,12 @@ std::string Jobs(const v1::StatusResponse& status) {
 }  // namespace
 
 std::string StatusTable(const v1::StatusResponse& status, bool is_wide) {
-  if (status.jobs().empty()) return "no jobs\n";
-  if (status.jobs_size() > 1) return Jobs(status);
+  const std::string trouble = Trouble(status);
+  if (status.jobs().empty()) return trouble + "no jobs\n";
+  if (status.jobs_size() > 1) return trouble + Jobs(status);
   const v1::JobStatus& job = status.jobs(0);
-  return absl::StrCat(OneLine(job.job_id()), ": ", Word(job.phase()), ": ", Headline(job), "\n",
-                      job.nodes().empty() ? "" : Nodes(job, is_wide),
+  return absl::StrCat(trouble, OneLine(job.job_id()), ": ", Word(job.phase()), ": ", Headline(job),
+                      "\n", job.nodes().empty() ? "" : Nodes(job, is_wide),
                       is_wide ? Incidents(job) : "");
 }
 

@@ -1,17 +1,16 @@
 #ifndef MUSTER_RENDEZVOUS_AGENT_MESSAGES_H_
 #define MUSTER_RENDEZVOUS_AGENT_MESSAGES_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "base/exit_status.h"
 #include "base/time.h"
 #include "rendezvous/assignment.h"
 #include "rendezvous/settings.h"
+#include "rendezvous/worker_failed.h"
 
 // Agent → master (rendezvous/messages.h).
 
@@ -20,8 +19,18 @@ namespace muster {
 // What the workers of one node are doing.
 enum class WorkersPhase { kNone, kRunning, kStopping, kStopped, kSucceeded };
 
+// How far the workers of a node have come.
+struct Progress {
+  int64_t generation = 0;
+  int64_t step = 0;  // the latest STEP of the worker that is furthest behind
+  Duration since{};  // since that changed
+  bool operator==(const Progress&) const = default;
+};
+
+// Also the only way in which progress is told: it is never worth a message of its own.
 struct Heartbeat {
   uint64_t sequence = 0;
+  std::optional<Progress> progress = {};  // nothing: no worker of the generation has said STEP
   bool operator==(const Heartbeat&) const = default;
 };
 
@@ -42,34 +51,6 @@ struct WorkersStopped {
   int64_t generation = 0;
   int next_port = 0;
   bool operator==(const WorkersStopped&) const = default;
-};
-
-// What every node's report quotes of a worker's end. Texts may be empty or have several lines.
-struct FailureEvidence {
-  static constexpr size_t kBytesMax = 4096;  // of message and stderr_tail each
-
-  std::string host = {};         // name of its machine
-  int64_t unix_ms = 0;           // its end on that machine's clock, since 1970; 0: not known
-  std::string message = {};      // what the worker said of its error
-  std::string hint = {};         // what the kernel says: out of memory, where the core dump is
-  std::string stderr_tail = {};  // last lines
-  std::string log_path = {};     // of its stderr, on its machine
-  bool operator==(const FailureEvidence&) const = default;
-};
-
-// One worker ended badly; the agent stops the others of its node. Never sent for an ordered stop.
-struct WorkerFailed {
-  int64_t generation = 0;
-  int local_rank = 0;
-  int rank = 0;
-  int pid = 0;
-  ExitStatus status;
-  Duration uptime{};        // from its start to its end
-  bool was_ready = false;   // it had said READY=1
-  std::string message;      // what the worker said of its error, one line; may be empty
-  bool can_restart = true;  // false when no restart can help: the program cannot be executed
-  FailureEvidence evidence = {};
-  bool operator==(const WorkerFailed&) const = default;
 };
 
 // What an agent runs when it (re-)attaches: a master without memory rebuilds the job from these.

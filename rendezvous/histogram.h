@@ -10,10 +10,10 @@
 
 namespace muster {
 
-// How often spans of time fell below each of these bounds, from 10 ms to 10 min. A plain value.
+// How often spans of time fell below each of these bounds, from 1 ms to 10 min. A plain value.
 struct Histogram {
-  static constexpr std::array<double, 14> kBounds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
-                                                     2.5,  5,     10,   30,  60,   120, 600};
+  static constexpr std::array<double, 17> kBounds = {
+      0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 600};
 
   void Add(Duration span) {
     const double seconds = std::chrono::duration<double>(span).count();

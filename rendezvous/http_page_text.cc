@@ -26,9 +26,15 @@ th { font-weight: normal; color: #666; }
 <div id="jobs"></div>
 <script>
 "use strict";
-const NODE = ["node", "state", "group_rank", "first_rank", "slots", "heard_ago_ms", "address"];
-const INCIDENT = ["incident", "time", "generation", "outcome", "charged", "detect_ms", "stop_ms",
+const NODE = ["node", "state", "group_rank", "first_rank", "slots", "step", "progress_ago_ms",
+              "heard_ago_ms", "address"];
+const INCIDENT = ["incident", "time", "generation", "kind", "outcome", "charged", "failed_node",
+                  "failed_rank", "failed_status", "detect_ms", "stop_ms",
                   "rendezvous_ms", "start_ms", "ready_ms", "total_ms", "text"];
+
+function seconds(ms) {
+  return Math.ceil(ms / 1000) + " s";
+}
 
 function add(parent, tag, text) {
   const element = document.createElement(tag);
@@ -52,14 +58,21 @@ function table(parent, names, rows) {
 
 function show(status) {
   const jobs = document.createElement("div");
+  const trouble = status.store_trouble;
+  if (trouble !== null) {
+    add(jobs, "p", "The state cannot be written for " + seconds(trouble.age_ms) + " now: " +
+        trouble.why + ". Jobs wait.");
+  }
   if (status.jobs.length === 0) add(jobs, "p", "no jobs");
   for (const job of status.jobs) {
     add(jobs, "h2", job.job);
     const left = job.why.time_left_ms;
     add(jobs, "p", job.phase + ": " + job.why.text +
-        (left === null ? "" : "; at most " + Math.ceil(left / 1000) + " s more") +
+        (left === null ? "" : "; at most " + seconds(left) + " more") +
         ". Generation " + job.generation + ", " + job.members + " nodes, " + job.world_size +
-        " workers, " + job.restarts_used + " of " + job.restarts_max + " restarts used.");
+        " workers, " + job.restarts_used + " of " + job.restarts_max + " restarts used." +
+        (job.step === null ? "" : " Step " + job.step + ", " + seconds(job.progress_ago_ms) +
+        " ago."));
     table(jobs, NODE, job.nodes);
     table(jobs, INCIDENT, job.incidents);
   }

@@ -87,7 +87,7 @@ class Pages final : public HttpPages {
     AddPage("/api/v1/status", {.detail = StatusDetail::kFull, .type = "application/json"},
             [](const MasterReport& report) { return StatusJson(Encode(report, WallClockMs())); });
     AddPage("/metrics", {.type = "text/plain; version=0.0.4; charset=utf-8", .has_standby = true},
-            MetricsText);
+            [](const MasterReport& report) { return MetricsText(report, WallClockMs()); });
     const auto ok = [](const MasterReport&) { return std::string("ok\n"); };
     AddPage("/healthz", {.has_standby = true}, ok);
     AddPage("/readyz", {}, ok);

@@ -5,10 +5,20 @@
 #include <optional>
 #include <string>
 
+#include "base/exit_status.h"
 #include "base/time.h"
 #include "rendezvous/reason.h"
 
 namespace muster {
+
+// What was at the bottom of it, as known when it is over.
+enum class IncidentKind {
+  kMembership,   // a node came, left or was taken out
+  kNodeLost,     // a member was lost, or its workers were
+  kExit,         // a worker exited with a code other than 0
+  kSignal,       // a worker was killed by a signal
+  kOutOfMemory,  // … by the kernel, for lack of memory
+};
 
 enum class IncidentOutcome {
   kOpen,       // under way
@@ -28,13 +38,15 @@ struct IncidentRecord {
   int64_t next_generation = 0;  // 0: none yet
   int64_t unix_ms = 0;          // when the master noticed, by its wall clock: for people only
   Reason cause;                 // what the master noticed first
-  bool charged = false;         // to the restart budget
+  IncidentKind kind = IncidentKind::kMembership;
+  bool charged = false;  // to the restart budget
   IncidentOutcome outcome = IncidentOutcome::kOpen;
 
   // The first failure of a worker that the master heard of during the incident.
   std::string failed_node;  // empty: no worker failed
   int64_t failed_rank = -1;
-  std::string failed_status;  // "exit code 3"
+  ExitStatus failed_status;
+  bool out_of_memory = false;  // the kernel killed it for that
 
   // Silence of the node until it was given up; 0 for what the master was told or saw at once.
   Duration detect{};
@@ -53,6 +65,8 @@ struct IncidentRecord {
   bool operator==(const IncidentRecord&) const = default;
 };
 
+// "membership", "node_lost", "exit", "signal", "oom".
+const char* Label(IncidentKind kind);
 // "open", "recovered", "repeated", "job_ended".
 const char* Label(IncidentOutcome outcome);
 

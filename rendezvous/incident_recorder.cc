@@ -38,6 +38,29 @@ const AgentMessage* MessageOf(const RoundEvent& event) {
   return arrived == nullptr ? nullptr : &arrived->message;
 }
 
+// What the message of this step says of the end of a worker, or nullptr.
+const WorkerFailed* FailureIn(const RoundEvent& event) {
+  const AgentMessage* message = MessageOf(event);
+  if (message == nullptr) return nullptr;
+  if (const auto* failed = std::get_if<WorkerFailed>(message)) return failed;
+  const auto* hello = std::get_if<Hello>(message);
+  return hello != nullptr && hello->running.failure ? &*hello->running.failure : nullptr;
+}
+
+bool IsLoss(ReasonCode code) {
+  switch (code) {
+    case ReasonCode::kNodeLostStream:
+    case ReasonCode::kNodeLostSilence:
+    case ReasonCode::kNodeStuck:
+    case ReasonCode::kNodeReplaced:
+    case ReasonCode::kMemberMissing:
+    case ReasonCode::kWorkersVanished:
+      return true;
+    default:
+      return false;
+  }
+}
+
 template <typename T>
 bool Is(const AgentMessage* message) {
   return message != nullptr && std::holds_alternative<T>(*message);
@@ -67,6 +90,22 @@ constexpr size_t kStarted = 3;
 constexpr size_t kReady = 4;
 
 }  // namespace
+
+const char* Label(IncidentKind kind) {
+  switch (kind) {
+    case IncidentKind::kMembership:
+      return "membership";
+    case IncidentKind::kNodeLost:
+      return "node_lost";
+    case IncidentKind::kExit:
+      return "exit";
+    case IncidentKind::kSignal:
+      return "signal";
+    case IncidentKind::kOutOfMemory:
+      return "oom";
+  }
+  return "";
+}
 
 const char* Label(IncidentOutcome outcome) {
   switch (outcome) {
@@ -113,11 +152,13 @@ std::vector<IncidentRecord> IncidentRecorder::Observe(Time now, int64_t unix_ms,
   const bool is_end_wanted =
       machine.verdict() &&
       (machine.verdict()->succeeded || machine.reason().code == ReasonCode::kJobStopped);
-  if (has_ended && !is_end_wanted) {
+  const bool has_begun = has_ended && !is_end_wanted;
+  if (has_begun) {
     if (open() != nullptr) End(IncidentOutcome::kRepeated);
     Begin(unix_ms, machine, effects);
   }
-  if (open() != nullptr) Follow(machine, effects);
+  if (open() != nullptr) Follow(machine, event, effects);
+  if (has_begun) news_.push_back(incidents_.back());
   if (open() != nullptr && is_same) FollowStart(machine, event);
   if (open() != nullptr && machine.verdict()) FollowVerdict(*machine.verdict());
 
@@ -140,23 +181,18 @@ void IncidentRecorder::Begin(int64_t unix_ms, const RoundMachine& machine,
   if (record.cause.code == ReasonCode::kNodeLostSilence) {
     record.detect = std::chrono::milliseconds(record.cause.a);
   }
-  incidents_.push_back(record);
+  incidents_.push_back(std::move(record));
   if (incidents_.size() > kKept) incidents_.pop_front();
-  news_.push_back(std::move(record));
+  has_lost_node_ = false;
   phases_reached_ = 0;
   phase_began_at_ = now_;
 }
 
-void IncidentRecorder::Follow(const RoundMachine& machine, const RoundEffects& effects) {
+void IncidentRecorder::Follow(const RoundMachine& machine, const RoundEvent& event,
+                              const RoundEffects& effects) {
+  FollowCauses(event, effects);
+  Classify(machine);
   IncidentRecord& record = incidents_.back();
-  for (const RoundEffect& effect : effects) {
-    const Reason* reason = DecisionOf(effect);
-    if (reason == nullptr || reason->code != ReasonCode::kWorkerFailed) continue;
-    if (!record.failed_node.empty()) break;
-    record.failed_node = reason->subject;
-    record.failed_rank = reason->a;
-    record.failed_status = reason->detail;
-  }
   record.charged = record.charged || machine.restarts_used() > restarts_used_;
   if (record.next_generation == 0 && machine.generation() > record.generation) {
     record.next_generation = machine.generation();
@@ -164,6 +200,40 @@ void IncidentRecorder::Follow(const RoundMachine& machine, const RoundEffects& e
     Reach(kAssigned);
   } else if (machine.seats().empty()) {
     Reach(kStopped);
+  }
+}
+
+void IncidentRecorder::FollowCauses(const RoundEvent& event, const RoundEffects& effects) {
+  IncidentRecord& record = incidents_.back();
+  for (const RoundEffect& effect : effects) {
+    const Reason* reason = DecisionOf(effect);
+    if (reason == nullptr) continue;
+    has_lost_node_ = has_lost_node_ || IsLoss(reason->code);
+    const WorkerFailed* failed = FailureIn(event);
+    const bool is_first = reason->code == ReasonCode::kWorkerFailed && record.failed_node.empty();
+    if (!is_first || failed == nullptr) continue;
+    record.failed_node = reason->subject;
+    record.failed_rank = reason->a;
+    record.failed_status = failed->status;
+    record.out_of_memory = failed->evidence.out_of_memory;
+  }
+}
+
+// While it is under way a worker's failure may turn out to follow from the loss of another node;
+// the machine knows when all have answered.
+void IncidentRecorder::Classify(const RoundMachine& machine) {
+  IncidentRecord& record = incidents_.back();
+  if (record.next_generation != 0) return;
+  const bool is_over = machine.seats().empty() || machine.generation() > record.generation;
+  const Incident& incident = is_over ? machine.last_incident() : machine.incident();
+  if (incident.planned()) {
+    record.kind = IncidentKind::kMembership;
+  } else if (incident.member_gone() || record.failed_node.empty()) {
+    record.kind = has_lost_node_ ? IncidentKind::kNodeLost : IncidentKind::kMembership;
+  } else if (record.out_of_memory) {
+    record.kind = IncidentKind::kOutOfMemory;
+  } else {
+    record.kind = record.failed_status.signalled() ? IncidentKind::kSignal : IncidentKind::kExit;
   }
 }
 

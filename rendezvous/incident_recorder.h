@@ -42,7 +42,9 @@ class IncidentRecorder {
 
  private:
   void Begin(int64_t unix_ms, const RoundMachine& machine, const RoundEffects& effects);
-  void Follow(const RoundMachine& machine, const RoundEffects& effects);
+  void Follow(const RoundMachine& machine, const RoundEvent& event, const RoundEffects& effects);
+  void FollowCauses(const RoundEvent& event, const RoundEffects& effects);
+  void Classify(const RoundMachine& machine);
   void FollowStart(const RoundMachine& machine, const RoundEvent& event);
   void FollowVerdict(const Verdict& verdict);
   void Reach(size_t phases);
@@ -61,6 +63,7 @@ class IncidentRecorder {
   int restarts_used_ = 0;
 
   // Of the open incident.
+  bool has_lost_node_ = false;
   size_t phases_reached_ = 0;           // stop, rendezvous, start, ready
   std::optional<Time> phase_began_at_;  // nothing: before this master
   size_t started_reports_ = 0;          // of the next generation

@@ -5,7 +5,10 @@
 namespace muster {
 namespace {
 
-const char* KindOf(const ExitStatus& status) { return status.signalled() ? "signal" : "exit"; }
+const char* KindOf(const WorkerFailed& failed) {
+  if (failed.evidence.out_of_memory) return "oom";
+  return failed.status.signalled() ? "signal" : "exit";
+}
 
 }  // namespace
 
@@ -19,6 +22,7 @@ std::vector<IncidentRecord> JobJournal::Observe(Time now, int64_t unix_ms,
   if (machine.generation() != generation_) CountGeneration(now, machine);
   for (const IncidentRecord& record : news) {
     if (record.outcome == IncidentOutcome::kRecovered) counters_.recovery.Add(record.total());
+    if (record.outcome != IncidentOutcome::kOpen) ++counters_.incidents[Label(record.kind)];
   }
   return news;
 }
@@ -34,7 +38,7 @@ void JobJournal::CountExits(const RoundMachine& machine, const RoundEvent& event
   if (arrived == nullptr) return;
   if (const auto* failed = std::get_if<WorkerFailed>(&arrived->message)) {
     if (failed->generation == machine.generation()) {
-      ++counters_.worker_exits[KindOf(failed->status)];
+      ++counters_.worker_exits[KindOf(*failed)];
     }
   }
 }

@@ -20,7 +20,8 @@ namespace muster {
 struct JobCounters {
   std::map<std::string, uint64_t> generations;      // by what they began after
   std::map<std::string, uint64_t> worker_restarts;  // workers that were started again, likewise
-  std::map<std::string, uint64_t> worker_exits;     // by kind: ok, exit, signal
+  std::map<std::string, uint64_t> worker_exits;     // by kind: ok, exit, signal, oom
+  std::map<std::string, uint64_t> incidents;        // that are over, by IncidentKind
   Histogram rendezvous;  // first node joined, or workers stopped → assigned
   Histogram recovery;    // noticed → all workers at work again
 };

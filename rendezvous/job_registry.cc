@@ -99,6 +99,7 @@ void JobRegistry::StepOne(Time now, const RoundEvent& event, Serial serial,
     const std::string violation = CheckInvariants(before, machine, now, event, effects);
     if (!violation.empty()) options_.on_violation("job " + machine.job_id() + ": " + violation);
   }
+  CountHeartbeat(machine, event);
   const int64_t unix_ms = options_.wall_clock ? options_.wall_clock() : 0;
   std::vector<IncidentRecord> news = job.journal.Observe(now, unix_ms, machine, event, effects);
   for (const RoundEffect& effect : effects) {
@@ -120,6 +121,13 @@ void JobRegistry::TakeNote(Time now, Serial serial, Job* job) {
   const bool is_limited = is_alone && options_.idle_time > Duration::zero();
   const Time end = is_limited ? job->alone_since + options_.idle_time : kNever;
   deadlines_.Set(serial, std::min(machine.NextDeadline(), end));
+}
+
+void JobRegistry::CountHeartbeat(const RoundMachine& machine, const RoundEvent& event) {
+  const auto* arrived = std::get_if<MessageArrived>(&event);
+  if (arrived == nullptr || !std::holds_alternative<Heartbeat>(arrived->message)) return;
+  const Node* const node = machine.NodeOf(arrived->stream);
+  if (node != nullptr) heartbeat_lag_.Add(node->heartbeat_lag);
 }
 
 std::vector<JobEffects> JobRegistry::Step(Time now, const RoundEvent& event) {

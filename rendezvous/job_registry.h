@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "rendezvous/admission_limits.h"
 #include "rendezvous/deadlines.h"
+#include "rendezvous/histogram.h"
 #include "rendezvous/job_journal.h"
 #include "rendezvous/job_status.h"
 #include "rendezvous/round_machine.h"
@@ -94,6 +95,9 @@ class JobRegistry {
   std::vector<JobReport> Report(Time now, const std::string& job_id, StatusDetail detail) const;
   std::vector<std::string> job_ids() const;
 
+  // How late heartbeats came, of all jobs since the beginning.
+  const Histogram& heartbeat_lag() const { return heartbeat_lag_; }
+
  private:
   struct Job {
     RoundMachine machine;
@@ -111,6 +115,7 @@ class JobRegistry {
   void TakeNote(Time now, Serial serial, Job* job);
   void GiveUpAlone(Time now, std::vector<JobEffects>* all);
   Jobs::iterator Forget(Jobs::iterator job);
+  void CountHeartbeat(const RoundMachine& machine, const RoundEvent& event);
   void ForgetEnded(std::vector<JobEffects>* all);
 
   Options options_;
@@ -121,6 +126,7 @@ class JobRegistry {
   Deadlines deadlines_;                   // of jobs_
   std::map<std::string, Serial> newest_;  // by job id
   std::map<StreamId, Serial> streams_;
+  Histogram heartbeat_lag_;
 };
 
 }  // namespace muster

@@ -50,6 +50,8 @@ NodeStatus NodeStatusOf(const Node& node, const Seat* seat, Time now) {
     status.first_rank = seat->assignment.rank_base;
   }
   if (node.attached()) status.heard_ago = std::max(now - node.last_heard, Duration::zero());
+  status.step = node.step;
+  if (node.step) status.progress_ago = std::max(now - node.progress_at, Duration::zero());
   if (node.waits) {
     status.reason_label = Label(node.wait_reason.code);
     status.reason = Sentence(node.wait_reason);
@@ -91,6 +93,29 @@ std::vector<NodeStatus> NodesOf(const RoundMachine& machine, Time now) {
   return all;
 }
 
+// What is counted over all nodes, in one walk.
+void AddNodes(const RoundMachine& machine, Time now, JobStatus* status) {
+  Time progress_at{};
+  for (const auto& [id, node] : machine.nodes()) {
+    const size_t rank = static_cast<size_t>(node.group_rank);
+    const Seat* seat = node.group_rank >= 0 && rank < machine.seats().size() &&
+                               Holds(node, machine.seats()[rank], rank)
+                           ? &machine.seats()[rank]
+                           : nullptr;
+    if (node.attached() && node.group_rank < 0) ++status->waiting;
+    if (seat != nullptr) {
+      status->workers[static_cast<size_t>(StateOf(node, seat))] += node.hello.slots;
+    }
+    if (!node.attached() || !node.step) continue;
+    const bool is_behind = !status->step || *node.step < *status->step;
+    if (is_behind || (*node.step == *status->step && node.progress_at > progress_at)) {
+      status->step = node.step;
+      progress_at = node.progress_at;
+    }
+  }
+  if (status->step) status->progress_ago = std::max(now - progress_at, Duration::zero());
+}
+
 }  // namespace
 
 JobStatus StatusOf(const RoundMachine& machine, const IncidentRecorder& recorder, Time now,
@@ -113,9 +138,7 @@ JobStatus StatusOf(const RoundMachine& machine, const IncidentRecorder& recorder
   }
   status.restarts_used = machine.restarts_used();
   status.members = static_cast<int>(machine.seats().size());
-  status.waiting = static_cast<int>(std::count_if(
-      machine.nodes().begin(), machine.nodes().end(),
-      [](const auto& entry) { return entry.second.attached() && entry.second.group_rank < 0; }));
+  AddNodes(machine, now, &status);
   if (!machine.seats().empty()) status.world_size = machine.seats().front().assignment.world_size;
   status.verdict = machine.verdict();
   if (detail == StatusDetail::kSummary) return status;

@@ -1,6 +1,8 @@
 #ifndef MUSTER_RENDEZVOUS_JOB_STATUS_H_
 #define MUSTER_RENDEZVOUS_JOB_STATUS_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,6 +32,8 @@ enum class NodeState {
   kDraining,   // its workers end at their next commit point, and then it goes
 };
 
+inline constexpr size_t kNodeStates = 11;
+
 struct NodeStatus {
   std::string id;  // empty: a member that a recovering master has not heard of yet
   NodeState state = NodeState::kWaiting;
@@ -38,9 +42,12 @@ struct NodeStatus {
   int first_rank = -1;                // global rank of its first worker; -1: no member
   int slots = 0;                      // its workers
   std::optional<Duration> heard_ago;  // since the last message; nothing: it is not attached
-  std::string reason_label;           // of its wait; empty: it waits for nothing
-  std::string reason;                 // one sentence
-  std::optional<Duration> time_left;  // until the wait's deadline
+  std::optional<int64_t> step;  // of its worker that is furthest behind, as of the last heartbeat;
+                                // nothing: none has said STEP
+  std::optional<Duration> progress_ago;  // since that changed
+  std::string reason_label;              // of its wait; empty: it waits for nothing
+  std::string reason;                    // one sentence
+  std::optional<Duration> time_left;     // until the wait's deadline
 };
 
 struct JobStatus {
@@ -60,6 +67,12 @@ struct JobStatus {
   int world_size = 0;  // workers of the current generation
   int restarts_used = 0;
   int restarts_max = 0;
+
+  // Of the node that is furthest behind, in the current generation or the one that ended last.
+  std::optional<int64_t> step;
+  std::optional<Duration> progress_ago;
+  // Workers of the members by the state of their node (NodeState).
+  std::array<int, kNodeStates> workers{};
 
   std::optional<Verdict> verdict;
   std::vector<NodeStatus> nodes;  // members by group rank, then the others by name; may be left out

@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "base/time.h"
 #include "rendezvous/events.h"
 #include "rendezvous/status_watchers.h"
 
@@ -74,6 +75,7 @@ struct Retire {};
 // How a write to the store went. Posted by the loop's own store thread.
 struct StoreAnswered {
   absl::Status status;
+  Duration took{};
 };
 
 using LoopEvent = std::variant<StreamOpened, MessageArrived, StreamBroken, TellWhenIdle, JobCommand,

@@ -84,8 +84,10 @@ RecordKeeper::Write MasterLoop::WriteFunction() {
 
 std::unique_ptr<StoreWriter> MasterLoop::MakeWriter() {
   if (options_.store == nullptr) return nullptr;
-  return std::make_unique<StoreWriter>(
-      options_.store, [this](absl::Status status) { Post(StoreAnswered{std::move(status)}); });
+  return std::make_unique<StoreWriter>(clock_, options_.store,
+                                       [this](absl::Status status, Duration took) {
+                                         Post(StoreAnswered{std::move(status), took});
+                                       });
 }
 
 void MasterLoop::Post(LoopEvent event) { queue_.Push(std::move(event)); }
@@ -149,8 +151,11 @@ void MasterLoop::Handle(Time now, MessageArrived event) {
   // for nothing.
   if (open_.count(event.stream) == 0) return;
   const StreamId stream = event.stream;
+  const auto* heartbeat = std::get_if<Heartbeat>(&event.message);
+  const bool has_progress = heartbeat != nullptr && heartbeat->progress;
   std::vector<JobEffects> all = registry_.Step(now, RoundEvent(std::move(event)));
   const JobRegistry::Serial job = all.empty() ? 0 : all.front().serial;
+  if (has_progress && !all.empty()) watchers_.Progressed(now, all.front().job_id);
   Do(now, std::move(all));
   if (keeper_.IsFull(job)) {
     delayed_.push_back(stream);
@@ -207,9 +212,12 @@ void MasterLoop::Handle(Time now, const WatchEnded& event) { watchers_.Remove(ev
 void MasterLoop::Handle(Time now, const Ping& event) { event.callback(); }
 
 void MasterLoop::Handle(Time now, const StoreAnswered& event) {
-  if (event.status != store_trouble_ && options_.on_store_trouble) {
-    options_.on_store_trouble(event.status);
+  (event.status.ok() ? store_counters_.written : store_counters_.failed).Add(event.took);
+  if (event.status != store_trouble_) {
+    if (options_.on_store_trouble) options_.on_store_trouble(event.status);
+    watchers_.AllChanged();
   }
+  if (store_trouble_.ok()) store_trouble_since_ = now - event.took;
   store_trouble_ = event.status;
   if (absl::IsFailedPrecondition(event.status)) {
     Handle(now, Retire{});
@@ -268,6 +276,11 @@ void MasterLoop::TellWatchers(Time now) {
     auto report = std::make_shared<MasterReport>();
     report->jobs = registry_.Report(now, query.job_id, query.detail);
     if (report->jobs.empty()) report->job_ids = registry_.job_ids();
+    report->heartbeat_lag = registry_.heartbeat_lag();
+    report->store = store_counters_;
+    if (!store_trouble_.ok()) {
+      report->store_trouble = {std::string(store_trouble_.message()), now - store_trouble_since_};
+    }
     for (const auto& [watcher, tell] : watchers) {
       if (!tell(report)) watchers_.Remove(watcher);
     }

@@ -89,6 +89,8 @@ class MasterLoop {
   RecordKeeper keeper_;
   std::unique_ptr<StoreWriter> writer_;  // without a store: none
   absl::Status store_trouble_;
+  Time store_trouble_since_{};  // meaningful with trouble
+  StoreCounters store_counters_;
   bool has_retired_ = false;
   std::vector<StreamId> delayed_;  // streams of jobs of which too much is kept back
   StatusWatchers watchers_;

@@ -167,6 +167,17 @@ Hello DecodeKind(FieldCheck* check, const v1::Hello& from) {
   return to;
 }
 
+Heartbeat DecodeKind(FieldCheck* check, const v1::Heartbeat& from) {
+  Heartbeat to{.sequence = from.sequence()};
+  if (!from.has_progress()) return to;
+  to.progress = Progress{
+      .generation = check->Generation(from.progress().generation()),
+      .step = check->Range("progress.step", from.progress().step(), 0, INT64_MAX),
+      .since = check->Span("progress.since", from.progress().since_ns()),
+  };
+  return to;
+}
+
 WorkersStopped DecodeKind(FieldCheck* check, const v1::WorkersStopped& from) {
   return {.generation = check->Generation(from.generation()),
           .next_port = check->Port("next_port", from.next_port())};
@@ -180,6 +191,7 @@ FailureEvidence DecodeEvidence(FieldCheck* check, const v1::FailureEvidence& fro
   to.hint = check->Text("evidence.hint", from.hint(), kTextBytesMax);
   to.stderr_tail = check->Text("evidence.stderr_tail", from.stderr_tail(), kTextBytesMax);
   to.log_path = check->Text("evidence.log_path", from.log_path(), kTextBytesMax);
+  to.out_of_memory = from.out_of_memory();
   return to;
 }
 
@@ -296,7 +308,7 @@ absl::StatusOr<AgentMessage> Decode(const v1::AgentMessage& wire) {
     case Kind::kHello:
       return Checked<Hello>("Hello", wire.hello());
     case Kind::kHeartbeat:
-      return Heartbeat{.sequence = wire.heartbeat().sequence()};
+      return Checked<Heartbeat>("Heartbeat", wire.heartbeat());
     case Kind::kWorkersStarted:
       return GenerationOnly<WorkersStarted>("WorkersStarted", wire.workers_started());
     case Kind::kWorkersReady:

@@ -108,6 +108,11 @@ void EncodeKind(const Hello& from, v1::AgentMessage* wire) {
 
 void EncodeKind(const Heartbeat& from, v1::AgentMessage* wire) {
   wire->mutable_heartbeat()->set_sequence(from.sequence);
+  if (!from.progress) return;
+  v1::Progress* to = wire->mutable_heartbeat()->mutable_progress();
+  to->set_generation(from.progress->generation);
+  to->set_step(from.progress->step);
+  to->set_since_ns(from.progress->since.count());
 }
 
 void EncodeKind(const WorkersStarted& from, v1::AgentMessage* wire) {
@@ -130,6 +135,7 @@ void EncodeTo(const FailureEvidence& from, v1::FailureEvidence* to) {
   to->set_hint(Sentence(from.hint));
   to->set_stderr_tail(Sentence(from.stderr_tail));
   to->set_log_path(Sentence(from.log_path));
+  to->set_out_of_memory(from.out_of_memory);
 }
 
 void EncodeTo(const WorkerFailed& from, v1::WorkerFailed* to) {

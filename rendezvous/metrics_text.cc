@@ -1,10 +1,13 @@
 #include "rendezvous/metrics_text.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
 #include <absl/strings/str_replace.h>
 #include <absl/strings/string_view.h>
 
 #include <array>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,6 +17,9 @@
 namespace muster {
 namespace {
 
+// Beyond it not every whole number is one of double's.
+constexpr double kWholeMax = 1LL << 53;
+
 using Counts = std::map<std::string, uint64_t>;
 
 // A label with its value in quotes.
@@ -21,6 +27,12 @@ std::string Label(absl::string_view name, absl::string_view value) {
   return absl::StrCat(name, "=\"",
                       absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}}),
                       "\"");
+}
+
+// Whole numbers in full: six digits are too few for a step or a time.
+std::string Number(double value) {
+  const bool is_whole = value == std::floor(value) && std::abs(value) < kWholeMax;
+  return is_whole ? absl::StrCat(static_cast<int64_t>(value)) : absl::StrFormat("%.15g", value);
 }
 
 class Writer {
@@ -34,7 +46,7 @@ class Writer {
 
   void Sample(const std::string& labels, double value, absl::string_view suffix = "") {
     absl::StrAppend(&text_, name_, suffix, labels.empty() ? "" : "{", labels,
-                    labels.empty() ? "" : "}", " ", value, "\n");
+                    labels.empty() ? "" : "}", " ", Number(value), "\n");
   }
 
   void Gauge(absl::string_view name, absl::string_view help, int64_t (*value)(const JobStatus&)) {
@@ -56,25 +68,26 @@ class Writer {
 
   void Spans(absl::string_view name, absl::string_view help, Histogram JobCounters::*spans) {
     Begin(name, "histogram", help);
-    for (const JobReport& job : report_.jobs) {
-      const Histogram& histogram = job.counters.*spans;
-      const std::string label = JobLabel(job);
-      for (size_t i = 0; i < Histogram::kBounds.size(); ++i) {
-        Sample(absl::StrCat(label, ",", Label("le", absl::StrCat(Histogram::kBounds[i]))),
-               static_cast<double>(histogram.below[i]), "_bucket");
-      }
-      Sample(absl::StrCat(label, ",", Label("le", "+Inf")), static_cast<double>(histogram.count),
-             "_bucket");
-      Sample(label, histogram.sum, "_sum");
-      Sample(label, static_cast<double>(histogram.count), "_count");
-    }
+    for (const JobReport& job : report_.jobs) Buckets(JobLabel(job), job.counters.*spans);
   }
+
+  void Buckets(const std::string& labels, const Histogram& histogram) {
+    const std::string first = labels.empty() ? "" : labels + ",";
+    for (size_t i = 0; i < Histogram::kBounds.size(); ++i) {
+      Sample(absl::StrCat(first, Label("le", absl::StrCat(Histogram::kBounds[i]))),
+             static_cast<double>(histogram.below[i]), "_bucket");
+    }
+    Sample(absl::StrCat(first, Label("le", "+Inf")), static_cast<double>(histogram.count),
+           "_bucket");
+    Sample(labels, histogram.sum, "_sum");
+    Sample(labels, static_cast<double>(histogram.count), "_count");
+  }
+
+  static std::string JobLabel(const JobReport& job) { return Label("job", job.status.job_id); }
 
   std::string Take() { return std::move(text_); }
 
  private:
-  static std::string JobLabel(const JobReport& job) { return Label("job", job.status.job_id); }
-
   const MasterReport& report_;
   std::string name_;
   std::string text_;
@@ -91,9 +104,55 @@ void WriteJobs(const MasterReport& report, Writer* writer) {
   }
 }
 
+// Of the jobs whose workers say STEP.
+void WriteProgress(const MasterReport& report, int64_t unix_ms, Writer* writer) {
+  writer->Begin("muster_step", "gauge", "Latest step of the node that is furthest behind.");
+  for (const JobReport& job : report.jobs) {
+    if (job.status.step) {
+      writer->Sample(Writer::JobLabel(job), static_cast<double>(*job.status.step));
+    }
+  }
+  writer->Begin("muster_last_progress_timestamp_seconds", "gauge",
+                "When that changed, in seconds since 1970.");
+  for (const JobReport& job : report.jobs) {
+    if (!job.status.progress_ago) continue;
+    const auto ago = std::chrono::floor<std::chrono::milliseconds>(*job.status.progress_ago);
+    writer->Sample(Writer::JobLabel(job), static_cast<double>(unix_ms - ago.count()) / 1000);
+  }
+}
+
+// Of the jobs that have not ended.
+void WriteWorkers(const MasterReport& report, Writer* writer) {
+  constexpr std::array kStates = {NodeState::kStarting,  NodeState::kRunning,  NodeState::kReady,
+                                  NodeState::kDraining,  NodeState::kStopping, NodeState::kStopped,
+                                  NodeState::kSucceeded, NodeState::kLeaving,  NodeState::kLost};
+  writer->Begin("muster_agent_workers", "gauge",
+                "Workers of the current generation by the state of their node.");
+  for (const JobReport& job : report.jobs) {
+    if (job.status.verdict) continue;
+    for (const NodeState state : kStates) {
+      writer->Sample(absl::StrCat(Writer::JobLabel(job), ",", Label("state", muster::Label(state))),
+                     job.status.workers[static_cast<size_t>(state)]);
+    }
+  }
+}
+
+void WriteMaster(const MasterReport& report, Writer* writer) {
+  writer->Begin("muster_heartbeat_lag_seconds", "histogram",
+                "How much later than its interval a heartbeat came.");
+  writer->Buckets("", report.heartbeat_lag);
+  writer->Begin("muster_store_operation_duration_seconds", "histogram",
+                "Writes of what outlives the master.");
+  writer->Buckets("op=\"write\",outcome=\"ok\"", report.store.written);
+  writer->Buckets("op=\"write\",outcome=\"error\"", report.store.failed);
+  writer->Begin("muster_store_trouble", "gauge",
+                "1 while the store cannot be written and jobs wait for it.");
+  writer->Sample("", report.store_trouble ? 1 : 0);
+}
+
 }  // namespace
 
-std::string MetricsText(const MasterReport& report) {
+std::string MetricsText(const MasterReport& report, int64_t unix_ms) {
   Writer writer(report);
   writer.Begin("muster_build_info", "gauge", "1, with what this master is.");
   writer.Sample(Label("version", kVersion), 1);
@@ -113,14 +172,19 @@ std::string MetricsText(const MasterReport& report) {
                  "Workers that were started again, by what they followed upon.", "reason",
                  &JobCounters::worker_restarts);
   writer.Counter("muster_worker_exits_total",
-                 "Ends of workers that were not ordered: ok, exit or signal.", "kind",
+                 "Ends of workers that were not ordered: ok, exit, signal or oom.", "kind",
                  &JobCounters::worker_exits);
+  writer.Counter("muster_incidents_total", "Incidents that are over, by what caused them.", "kind",
+                 &JobCounters::incidents);
+  WriteWorkers(report, &writer);
+  WriteProgress(report, unix_ms, &writer);
   writer.Spans("muster_rendezvous_duration_seconds",
                "From the first node's arrival, or the last worker's stop, to the assignment.",
                &JobCounters::rendezvous);
   writer.Spans("muster_recovery_duration_seconds",
                "From the beginning of an incident until all workers are at work again.",
                &JobCounters::recovery);
+  WriteMaster(report, &writer);
   return writer.Take();
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,10 @@ struct Node {
   bool acknowledged = false;  // the verdict
   int next_port = 0;
   Time last_heard{};
+  Time heartbeat_due{};           // the next one, were there no delays on the way
+  Duration heartbeat_lag{};       // how much later than that the last one came
+  std::optional<int64_t> step;    // told with a heartbeat of this generation
+  Time progress_at{};             // when that changed; meaningful with `step`
   std::string peer_address;       // where its stream comes from
   uint64_t arrival = 0;           // order of admission: who waits longest is taken first
   int64_t stale_generation = 0;   // an older generation whose workers it was told to stop; 0: none

@@ -81,13 +81,16 @@ std::string Counted(int64_t number, const char* singular, const char* plural) {
 
 std::string AfterColon(const std::string& detail) { return detail.empty() ? "" : ": " + detail; }
 
+std::string Missing(const std::string& who) { return who.empty() ? "" : "; missing: " + who; }
+
 // Why the job waits or goes on.
 std::string ProgressSentence(const Reason& r) {
   switch (r.code) {
     case ReasonCode::kNothingYet:
       return "no node has come yet";
     case ReasonCode::kWaitingForNodes:
-      return "waiting for nodes: " + Number(r.a) + " of " + Number(r.b) + " are here";
+      return "waiting for nodes: " + Number(r.a) + " of " + Number(r.b) + " are here" +
+             Missing(r.detail);
     case ReasonCode::kLastCall:
       return "last call: " + Counted(r.a, "node is in", "nodes are in") + ", up to " + Number(r.b) +
              " may come";
@@ -96,7 +99,7 @@ std::string ProgressSentence(const Reason& r) {
              Counted(r.a, "quick failure", "quick failures") + " in a row";
     case ReasonCode::kRecovering:
       return "recovering: " + Number(r.a) + " of " + Number(r.b) +
-             " members of the running generation are back";
+             " members of the running generation are back" + Missing(r.detail);
     case ReasonCode::kStopping:
       return "stopping: " + Number(r.a) + " of " + Number(r.b) + " members have stopped";
     case ReasonCode::kFinishing:
@@ -190,7 +193,7 @@ std::string EndSentence(const Reason& r) {
              " in a row, and --max-start-failures is " + Number(r.b);
     case ReasonCode::kJobFailedJoinTimeout:
       return "the rendezvous timed out: " + Number(r.a) + " of " + Counted(r.b, "node", "nodes") +
-             " had come after " + r.detail +
+             " had come after " + r.detail + Missing(r.subject) +
              ": start the others, or allow more time (--rdzv-conf join_timeout)";
     case ReasonCode::kJobStopped:
       return "job stopped by " + (r.subject.empty() ? "an operator" : r.subject);

@@ -10,10 +10,10 @@ namespace muster {
 // line and the report.
 enum class ReasonCode {
   kNothingYet,         // no node has come
-  kWaitingForNodes,    // a of b nodes
+  kWaitingForNodes,    // a of b nodes; detail: who is missing, as far as is known
   kLastCall,           // a nodes are in, up to b may come
   kBackingOff,         // a quick failures in a row, b milliseconds
-  kRecovering,         // a of b members of the running generation are back
+  kRecovering,         // a of b members of the running generation are back; detail: likewise
   kGenerationStarted,  // generation a of b nodes
   kNodeJoined,         // subject: node
   kNodeReplaced,       // subject: node; a newer incarnation
@@ -26,7 +26,7 @@ enum class ReasonCode {
   kJobSucceeded,
   kJobFailedBudget,       // a restarts used of b; detail: the last failure
   kJobFailedFatal,        // detail: the failure that no restart can mend
-  kJobFailedJoinTimeout,  // a of b nodes after detail
+  kJobFailedJoinTimeout,  // a of b nodes after detail; subject: who is missing
   kJobStopped,            // subject: who
   kRejectedSettings,      // subject: node; detail: difference
   kRejectedRank,          // subject: node; a = the rank that is taken; detail: by whom

@@ -10,6 +10,11 @@ Node* Roster::Find(const std::string& id) {
   return found == nodes_.end() ? nullptr : &found->second;
 }
 
+const Node* Roster::Of(StreamId stream) const {
+  const auto found = streams_.find(stream);
+  return found == streams_.end() ? nullptr : found->second;
+}
+
 Node* Roster::Of(StreamId stream) {
   const auto found = streams_.find(stream);
   return found == streams_.end() ? nullptr : found->second;
@@ -96,14 +101,19 @@ void Roster::Count(Node& node) {
   node.counted.counts = CountsOf(node);
   node.counted.fixed_rank = node.hello.fixed_group_rank;
   counts_ += node.counted.counts;
-  if (node.counted.counts.ranked > 0) ++rank_holders_[node.counted.fixed_rank];
+  if (node.counted.counts.former > node.counted.counts.former_here) absent_.insert(node.id);
+  if (node.counted.counts.ranked == 0) return;
+  if (++rank_holders_[node.counted.fixed_rank] == 1) held_ranks_.Add(node.counted.fixed_rank);
 }
 
 void Roster::Uncount(const Node& node) {
   counts_ -= node.counted.counts;
+  if (node.counted.counts.former > node.counted.counts.former_here) absent_.erase(node.id);
   if (node.counted.counts.ranked == 0) return;
   const auto holders = rank_holders_.find(node.counted.fixed_rank);
-  if (--holders->second == 0) rank_holders_.erase(holders);
+  if (--holders->second > 0) return;
+  rank_holders_.erase(holders);
+  held_ranks_.Remove(node.counted.fixed_rank);
 }
 
 }  // namespace muster

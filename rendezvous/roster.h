@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "rendezvous/deadlines.h"
 #include "rendezvous/node.h"
+#include "rendezvous/rank_set.h"
 
 namespace muster {
 
@@ -27,6 +29,7 @@ class Roster {
 
   Node* Find(const std::string& id);
   Node* Of(StreamId stream);
+  const Node* Of(StreamId stream) const;
   // The node of that id, made when it is new.
   Node& Make(const std::string& id) { return nodes_[id]; }
   void Erase(const Node& node);
@@ -48,6 +51,10 @@ class Roster {
 
   const NodeCounts& counts() const { return counts_; }
   size_t attached() const { return streams_.size(); }
+  // The fixed ranks that nodes hold that are here.
+  const RankSet& held_ranks() const { return held_ranks_; }
+  // Nodes of the generation before that are not here and have not left.
+  const std::set<std::string>& absent() const { return absent_; }
   // How many nodes that are here hold this fixed rank.
   int HoldersOf(int fixed_rank) const;
   // When the node that has been silent for longest was heard last; kNever when none is attached.
@@ -63,6 +70,8 @@ class Roster {
   Deadlines heard_;  // by stream
   NodeCounts counts_;
   std::unordered_map<int, int> rank_holders_;
+  RankSet held_ranks_;
+  std::set<std::string> absent_;
   std::vector<Node*> touched_;
   bool all_touched_ = false;
 };

@@ -80,6 +80,7 @@ Node& RoundMachine::Admit(const MessageArrived& event, const Hello& hello) {
   node.stale_generation = 0;
   roster_.Bind(node, event.stream);
   roster_.Heard(node, now_);
+  node.heartbeat_due = now_ + hello.settings.keep_alive_interval;
   return node;
 }
 
@@ -197,6 +198,7 @@ void RoundMachine::Recover(const Assignment& place) {
     }
     node.group_rank = -1;
     node.phase = WorkersPhase::kNone;
+    node.step.reset();
   }
   gate_.Begun();
   Enter(RoundPhase::kRecovering);

@@ -115,7 +115,8 @@ void RoundMachine::FinishIncident() {
     }
   }
   if (drain_ || seats_.drained() > 0) incident_.MemberGone();
-  const Incident incident = std::exchange(incident_, Incident());
+  last_incident_ = std::exchange(incident_, Incident());
+  const Incident& incident = last_incident_;
   const bool all_succeeded = seats_.AllSucceeded();
   gate_.Ended(static_cast<int>(seats_.size()));
   seats_.Reset({});

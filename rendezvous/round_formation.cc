@@ -23,7 +23,7 @@ void RoundMachine::AdvanceRecovering() {
   const auto members = static_cast<int64_t>(seats_.size());
   if (seats_.missing() > 0) {
     const int64_t back = members - static_cast<int64_t>(seats_.lost());
-    return SetReason({ReasonCode::kRecovering, "", back, members});
+    return SetReason({ReasonCode::kRecovering, "", back, members, MissingMembers()});
   }
   Enter(RoundPhase::kRunning);
   formed_at_ = now_;
@@ -90,7 +90,10 @@ void RoundMachine::Form() {
   }
   const RankTable table = AssignRanks(requests);
   roster_.EraseLost();
-  for (auto& [id, node] : roster_.nodes()) node.last_group_rank = -1;
+  for (auto& [id, node] : roster_.nodes()) {
+    node.last_group_rank = -1;
+    node.step.reset();
+  }
   generation_ = std::max(generation_, highest_heard_) + 1;
   std::vector<Seat> seats(members.size());
   for (size_t i = 0; i < members.size(); ++i) {

@@ -90,7 +90,7 @@ void RoundMachine::On(const DeadlinePassed&) {
     }
   }
   if (phase_ == RoundPhase::kForming && now_ >= gate_.join_deadline()) {
-    const Reason reason{ReasonCode::kJobFailedJoinTimeout, "", counts().candidates,
+    const Reason reason{ReasonCode::kJobFailedJoinTimeout, MissingNodes(), counts().candidates,
                         settings_->nodes_min, DurationText(settings_->join_timeout)};
     Close({false, kExitJoinTimeout, Sentence(reason)}, reason);
   }

@@ -88,7 +88,10 @@ class RoundMachine : public RoundState {
   // What those who do not run wait for (round_waits.cc).
   WaitKind WaitKindOf(const Node& node) const;
   Hold HoldOf(WaitKind kind) const;
+  std::optional<Hold> FormingHold(Time now) const;
   Hold PlaceHold() const;
+  std::string MissingNodes() const;
+  std::string MissingMembers() const;
 
   // Who is taken out at a commit point (round_drain.cc).
   void TellDrain();

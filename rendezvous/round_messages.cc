@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <optional>
 #include <string>
 
 #include "rendezvous/round_limits.h"
@@ -49,6 +51,12 @@ void RoundMachine::AnswerStale(Node& node, int64_t generation, bool may_run) {
 
 void RoundMachine::Handle(Node& node, const Heartbeat& message) {
   out_.Send(node.stream, HeartbeatAck{message.sequence});
+  node.heartbeat_lag = std::max(now_ - node.heartbeat_due, Duration::zero());
+  node.heartbeat_due = now_ + settings_->keep_alive_interval;
+  const std::optional<Progress>& progress = message.progress;
+  if (!progress || progress->generation != generation_ || node.group_rank < 0) return;
+  node.step = progress->step;
+  node.progress_at = now_ - progress->since;
 }
 
 void RoundMachine::Handle(Node& node, const WorkersStarted& message) {

@@ -52,6 +52,8 @@ class RoundState {
   const std::map<std::string, Node>& nodes() const { return roster_.nodes(); }
   const NodeCounts& counts() const { return roster_.counts(); }  // of nodes()
   size_t attached() const { return roster_.attached(); }         // nodes that are here
+  // Whose stream it is, or nullptr.
+  const Node* NodeOf(StreamId stream) const { return roster_.Of(stream); }
   // The places of the current generation by group rank; empty while none is running, stopping or
   // being recovered.
   const std::vector<Seat>& seats() const { return seats_.all(); }
@@ -59,6 +61,9 @@ class RoundState {
   const std::optional<Verdict>& verdict() const { return verdict_; }
   const Reason& reason() const { return reason_; }                   // why the job is where it is
   const std::optional<DrainOrder>& drain() const { return drain_; }  // that is under way
+  // What goes wrong in the current generation, and what went wrong when the one before ended.
+  const Incident& incident() const { return incident_; }
+  const Incident& last_incident() const { return last_incident_; }
 
   // True when the verdict is known and every node has acknowledged it or is lost: the job can be
   // forgotten.
@@ -89,6 +94,7 @@ class RoundState {
   std::optional<Verdict> verdict_;
   Reason reason_;
   Incident incident_;
+  Incident last_incident_;
   std::set<std::string> lost_;  // nodes that vanished, or whose process did, in that incident
   FormationGate gate_;
   uint64_t arrivals_ = 0;

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <vector>
 
 #include "rendezvous/round_limits.h"
 #include "rendezvous/round_machine.h"
@@ -7,6 +9,20 @@
 // What those who do not run wait for.
 
 namespace muster {
+namespace {
+
+// How many of those that are missing are named.
+constexpr size_t kNamesMax = 3;
+
+// "b, c, e and 5 more": `names` are the first of `total`.
+std::string Listed(const std::vector<std::string>& names, size_t total) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  if (total > names.size()) text += " and " + std::to_string(total - names.size()) + " more";
+  return text;
+}
+
+}  // namespace
 
 WaitKind RoundMachine::WaitKindOf(const Node& node) const {
   if (!node.attached() || node.leaving || phase_ == RoundPhase::kClosed) return WaitKind::kNothing;
@@ -25,17 +41,18 @@ std::optional<Hold> RoundMachine::CurrentHold(Time now) const {
       // A master that starts again gives the former members time to find it: they keep their ranks.
       if (recovery_.deadline != kNever && now < recovery_.deadline &&
           counts().former_here < counts().former) {
-        return Hold{{ReasonCode::kRecovering, "", counts().former_here, counts().former},
-                    recovery_.deadline};
+        return Hold{
+            {ReasonCode::kRecovering, "", counts().former_here, counts().former, MissingNodes()},
+            recovery_.deadline};
       }
-      return gate_.HoldOf(Available(), now, *settings_);
+      return FormingHold(now);
     case RoundPhase::kRecovering:
       return Hold{reason_, recovery_.deadline};
     case RoundPhase::kRunning:
       if (seats_.missing() > 0) {
         const auto members = static_cast<int64_t>(seats_.size());
         const int64_t back = members - static_cast<int64_t>(seats_.missing());
-        return Hold{{ReasonCode::kRecovering, "", back, members}, mercy_until_};
+        return Hold{{ReasonCode::kRecovering, "", back, members, MissingMembers()}, mercy_until_};
       }
       if (drain_) return Hold{DrainReason(), drain_->deadline};
       return std::nullopt;
@@ -49,6 +66,42 @@ std::optional<Hold> RoundMachine::CurrentHold(Time now) const {
       return Hold{reason_, exit_barrier_deadline_};
   }
   return std::nullopt;
+}
+
+std::optional<Hold> RoundMachine::FormingHold(Time now) const {
+  std::optional<Hold> hold = gate_.HoldOf(Available(), now, *settings_);
+  if (hold && hold->reason.code == ReasonCode::kWaitingForNodes) {
+    hold->reason.detail = MissingNodes();
+  }
+  return hold;
+}
+
+// Who has a fixed rank or was a member before has a name; the others are strangers still.
+std::string RoundMachine::MissingNodes() const {
+  const bool has_ranks =
+      counts().ranked > 0 && counts().unranked == 0 && settings_->nodes_min == settings_->nodes_max;
+  std::vector<std::string> names;
+  if (has_ranks) {
+    const RankSet& held = roster_.held_ranks();
+    for (const int rank : held.FirstMissing(settings_->nodes_max, kNamesMax)) {
+      names.push_back("node rank " + std::to_string(rank));
+    }
+    return Listed(names, static_cast<size_t>(settings_->nodes_max) - held.size());
+  }
+  for (const std::string& id : roster_.absent()) {
+    if (names.size() == kNamesMax) break;
+    names.push_back(id);
+  }
+  return Listed(names, roster_.absent().size());
+}
+
+std::string RoundMachine::MissingMembers() const {
+  std::vector<std::string> names;
+  for (const int rank : seats_.missing_ranks().First(kNamesMax)) {
+    const std::string& id = seats_[rank].node_id;
+    names.push_back(id.empty() ? "group rank " + std::to_string(rank) : id);
+  }
+  return Listed(names, seats_.missing());
 }
 
 Hold RoundMachine::HoldOf(WaitKind kind) const {

@@ -6,7 +6,8 @@ namespace muster {
 
 void SeatTable::Reset(std::vector<Seat> seats) {
   seats_ = std::move(seats);
-  running_ = succeeded_ = drained_ = missing_ = lost_ = open_ = 0;
+  running_ = succeeded_ = drained_ = lost_ = open_ = 0;
+  missing_.Clear();
   stops_.Clear();
   fences_.Clear();
   for (size_t rank = 0; rank < seats_.size(); ++rank) Count(rank, 1);
@@ -37,10 +38,10 @@ void SeatTable::Count(size_t rank, int sign) {
   count(&running_, seat.phase == WorkersPhase::kRunning && !seat.lost);
   count(&succeeded_, HasSucceeded(seat));
   count(&drained_, HasSucceeded(seat) && seat.drained);
-  count(&missing_, seat.lost && !HasSucceeded(seat));
   count(&lost_, seat.lost);
   count(&open_, is_open);
-  if (sign < 0) return;
+  if (sign < 0) return missing_.Remove(static_cast<int>(rank));
+  if (seat.lost && !HasSucceeded(seat)) missing_.Add(static_cast<int>(rank));
   stops_.Set(rank, is_open ? seat.stop_by : kNever);
   const bool is_fenced = is_alive && seat.lost && seat.fenced_until != Time::min();
   fences_.Set(rank, is_fenced ? seat.fenced_until : kNever);

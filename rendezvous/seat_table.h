@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rendezvous/deadlines.h"
+#include "rendezvous/rank_set.h"
 #include "rendezvous/seat.h"
 
 namespace muster {
@@ -30,10 +31,11 @@ class SeatTable {
   // The master did not run for so long.
   void Shift(Duration missed);
 
-  size_t running() const { return running_; }      // not lost, and not told to stop
-  size_t succeeded() const { return succeeded_; }  // all their workers exited with 0
-  size_t drained() const { return drained_; }      // of these: as they were told
-  size_t missing() const { return missing_; }      // lost before they had succeeded
+  size_t running() const { return running_; }         // not lost, and not told to stop
+  size_t succeeded() const { return succeeded_; }     // all their workers exited with 0
+  size_t drained() const { return drained_; }         // of these: as they were told
+  size_t missing() const { return missing_.size(); }  // lost before they had succeeded
+  const RankSet& missing_ranks() const { return missing_; }
   size_t lost() const { return lost_; }
   bool AllSucceeded() const { return !empty() && succeeded_ == size(); }
 
@@ -53,7 +55,7 @@ class SeatTable {
   size_t running_ = 0;
   size_t succeeded_ = 0;
   size_t drained_ = 0;
-  size_t missing_ = 0;
+  RankSet missing_;
   size_t lost_ = 0;
   size_t open_ = 0;  // alive and not lost
   Deadlines stops_;  // by rank: of those that are open

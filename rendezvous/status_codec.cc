@@ -28,6 +28,8 @@ void EncodeTo(const NodeStatus& from, v1::NodeStatus* to) {
   if (from.first_rank >= 0) to->set_first_rank(from.first_rank);
   to->set_slots(from.slots);
   if (from.heard_ago) to->set_heard_ago_ms(Milliseconds(*from.heard_ago));
+  if (from.step) to->set_step(*from.step);
+  if (from.progress_ago) to->set_progress_ago_ms(Milliseconds(*from.progress_ago));
   if (!from.reason.empty()) {
     EncodeWait(from.reason_label, from.reason, from.time_left, to->mutable_why());
   }
@@ -47,6 +49,8 @@ void EncodeTo(const JobStatus& from, v1::JobStatus* to) {
   to->set_world_size(from.world_size);
   to->set_restarts_used(from.restarts_used);
   to->set_restarts_max(from.restarts_max);
+  if (from.step) to->set_step(*from.step);
+  if (from.progress_ago) to->set_progress_ago_ms(Milliseconds(*from.progress_ago));
   if (from.verdict) {
     to->mutable_verdict()->set_succeeded(from.verdict->succeeded);
     to->mutable_verdict()->set_exit_code(from.verdict->exit_code);
@@ -67,11 +71,21 @@ v1::IncidentStatus Encode(const IncidentRecord& record) {
   to.set_unix_ms(record.unix_ms);
   to.set_reason(Label(record.cause.code));
   to.set_text(Sentence(record.cause));
+  to.set_kind(static_cast<v1::IncidentKind>(record.kind));
   to.set_charged(record.charged);
   to.set_outcome(static_cast<v1::IncidentOutcome>(record.outcome));
   to.set_failed_node(record.failed_node);
   if (record.failed_rank >= 0) to.set_failed_rank(record.failed_rank);
-  to.set_failed_status(record.failed_status);
+  if (!record.failed_node.empty()) {
+    const ExitStatus& status = record.failed_status;
+    to.set_failed_status(status.ToString());
+    if (status.signalled()) {
+      to.set_failed_signal(status.signal());
+    } else {
+      to.set_failed_exit_code(status.code());
+    }
+    to.set_out_of_memory(record.out_of_memory);
+  }
   to.set_detect_ms(Milliseconds(record.detect));
   if (record.stop) to.set_stop_ms(Milliseconds(*record.stop));
   if (record.rendezvous) to.set_rendezvous_ms(Milliseconds(*record.rendezvous));
@@ -85,6 +99,10 @@ v1::StatusResponse Encode(const MasterReport& report, int64_t unix_ms) {
   to.set_version(std::string(kVersion));
   to.set_unix_ms(unix_ms);
   for (const JobReport& job : report.jobs) EncodeTo(job.status, to.add_jobs());
+  if (report.store_trouble) {
+    to.mutable_store_trouble()->set_why(report.store_trouble->why);
+    to.mutable_store_trouble()->set_age_ms(Milliseconds(report.store_trouble->age));
+  }
   return to;
 }
 

@@ -5,6 +5,7 @@
 #include <absl/strings/string_view.h>
 #include <absl/time/time.h>
 
+#include "base/exit_status.h"
 #include "base/json_text.h"
 
 namespace muster {
@@ -64,6 +65,8 @@ std::string NodeJson(const v1::NodeStatus& node) {
   json.AddNumber("first_rank", node.has_first_rank(), node.first_rank());
   json.AddNumber("slots", node.slots());
   json.AddNumber("heard_ago_ms", node.has_heard_ago_ms(), node.heard_ago_ms());
+  json.AddNumber("step", node.has_step(), node.step());
+  json.AddNumber("progress_ago_ms", node.has_progress_ago_ms(), node.progress_ago_ms());
   json.Add("why", node.has_why() ? WaitJson(node.why()) : "null");
   return json.Done();
 }
@@ -74,6 +77,7 @@ void AddFields(const v1::IncidentStatus& incident, JsonBlock* json) {
   json->AddText("outcome", Word(incident.outcome()));
   json->AddNumber("generation", incident.generation());
   json->AddNumber("next_generation", incident.next_generation() != 0, incident.next_generation());
+  json->AddText("kind", Word(incident.kind()));
   json->AddText("reason", incident.reason());
   json->AddText("text", incident.text());
   json->AddBool("charged", incident.charged());
@@ -82,6 +86,11 @@ void AddFields(const v1::IncidentStatus& incident, JsonBlock* json) {
   json->AddNumber("failed_rank", incident.has_failed_rank(), incident.failed_rank());
   json->Add("failed_status",
             incident.failed_status().empty() ? "null" : JsonString(incident.failed_status()));
+  json->AddNumber("failed_exit_code", incident.has_failed_exit_code(), incident.failed_exit_code());
+  json->Add("failed_signal", incident.has_failed_signal()
+                                 ? JsonString(SignalName(incident.failed_signal()))
+                                 : "null");
+  json->AddBool("out_of_memory", incident.out_of_memory());
   json->AddNumber("detect_ms", incident.detect_ms());
   json->AddNumber("stop_ms", incident.has_stop_ms(), incident.stop_ms());
   json->AddNumber("rendezvous_ms", incident.has_rendezvous_ms(), incident.rendezvous_ms());
@@ -96,6 +105,13 @@ std::string VerdictJson(const v1::JobVerdict& verdict) {
   json.AddBool("succeeded", verdict.succeeded());
   json.AddNumber("exit_code", verdict.exit_code());
   json.AddText("cause", verdict.cause());
+  return json.Done();
+}
+
+std::string StoreTroubleJson(const v1::StoreTrouble& trouble) {
+  JsonBlock json('{', '}', -1);
+  json.AddText("why", trouble.why());
+  json.AddNumber("age_ms", trouble.age_ms());
   return json.Done();
 }
 
@@ -114,6 +130,8 @@ std::string JobJson(const v1::JobStatus& job, int indent) {
   json.AddNumber("world_size", job.world_size());
   json.AddNumber("restarts_used", job.restarts_used());
   json.AddNumber("restarts_max", job.restarts_max());
+  json.AddNumber("step", job.has_step(), job.step());
+  json.AddNumber("progress_ago_ms", job.has_progress_ago_ms(), job.progress_ago_ms());
   json.Add("verdict", job.has_verdict() ? VerdictJson(job.verdict()) : "null");
   JsonBlock nodes('[', ']', json.inner());
   for (const v1::NodeStatus& node : job.nodes()) nodes.AddItem(NodeJson(node));
@@ -137,6 +155,9 @@ std::string WordOf(absl::string_view name, absl::string_view prefix) {
 
 std::string Word(v1::JobPhase phase) { return WordOf(v1::JobPhase_Name(phase), "JOB_PHASE_"); }
 std::string Word(v1::NodeState state) { return WordOf(v1::NodeState_Name(state), "NODE_STATE_"); }
+std::string Word(v1::IncidentKind kind) {
+  return WordOf(v1::IncidentKind_Name(kind), "INCIDENT_KIND_");
+}
 std::string Word(v1::IncidentOutcome outcome) {
   return WordOf(v1::IncidentOutcome_Name(outcome), "INCIDENT_OUTCOME_");
 }
@@ -150,6 +171,8 @@ std::string StatusJson(const v1::StatusResponse& status) {
   JsonBlock json('{', '}', 0);
   json.AddText("version", status.version());
   json.AddText("time", TimeText(status.unix_ms()));
+  json.Add("store_trouble",
+           status.has_store_trouble() ? StoreTroubleJson(status.store_trouble()) : "null");
   JsonBlock jobs('[', ']', json.inner());
   for (const v1::JobStatus& job : status.jobs()) jobs.AddItem(JobJson(job, jobs.inner()));
   json.Add("jobs", jobs.Done());

@@ -21,6 +21,7 @@ std::string TimeText(int64_t unix_ms);
 // "running", "ready", "recovered": the words that JSON and tables have.
 std::string Word(v1::JobPhase phase);
 std::string Word(v1::NodeState state);
+std::string Word(v1::IncidentKind kind);
 std::string Word(v1::IncidentOutcome outcome);
 
 }  // namespace muster

@@ -32,6 +32,18 @@ void StatusWatchers::Changed(const std::string& job_id) {
   is_stirred_ = true;
 }
 
+// Likewise, for every heartbeat of a job that trains.
+void StatusWatchers::Progressed(Time now, const std::string& job_id) {
+  if (empty()) return;
+  changed_.insert(job_id);
+  if (progress_at_ == kNever) progress_at_ = now + kProgressSpacing;
+}
+
+void StatusWatchers::AllChanged() {
+  for (auto& [id, watcher] : watchers_) watcher.has_news = true;
+  is_stirred_ = true;
+}
+
 std::map<StatusQuery, std::vector<std::pair<WatcherId, StatusCallback>>> StatusWatchers::TakeDue(
     Time now) {
   std::map<StatusQuery, std::vector<std::pair<WatcherId, StatusCallback>>> due;
@@ -47,6 +59,7 @@ std::map<StatusQuery, std::vector<std::pair<WatcherId, StatusCallback>>> StatusW
   }
   changed_.clear();
   is_stirred_ = false;
+  progress_at_ = kNever;
   not_before_ = now + kSpacing;
   return due;
 }

@@ -1,31 +1,49 @@
 #ifndef MUSTER_RENDEZVOUS_STATUS_WATCHERS_H_
 #define MUSTER_RENDEZVOUS_STATUS_WATCHERS_H_
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/time.h"
+#include "rendezvous/histogram.h"
 #include "rendezvous/job_registry.h"
 
 namespace muster {
 
 using WatcherId = uint64_t;  // never used twice in a process
 
-// What a master tells of its jobs.
+// How the writes of a master to its store went.
+struct StoreCounters {
+  Histogram written;
+  Histogram failed;
+};
+
+// The store cannot be written: what must be kept before it is told waits.
+struct StoreTrouble {
+  std::string why;  // one sentence
+  Duration age{};   // since the first write that failed
+};
+
+// What a master tells of its jobs, and of itself.
 struct MasterReport {
   std::vector<JobReport> jobs;       // by id
   std::vector<std::string> job_ids;  // all that the master knows, when it does not know the one
                                      // that was asked for
   bool stands_by = false;            // it has no jobs: another master serves
   std::string leader = {};           // that one's "host:port"; empty: not known
+  Histogram heartbeat_lag;
+  StoreCounters store;
+  std::optional<StoreTrouble> store_trouble;
 };
 
 // Called by the loop's thread; must not block. Null: there are too many watchers. False: nobody
@@ -50,6 +68,8 @@ class StatusWatchers {
   static constexpr Duration kSpacing = std::chrono::milliseconds(100);
   // and after telling took long the next time is so many times as far away.
   static constexpr int kPart = 20;
+  // How often steps that move are told.
+  static constexpr Duration kProgressSpacing = std::chrono::seconds(5);
 
   // False: there are too many. A new watcher is due at once.
   bool Add(WatcherId id, StatusQuery query, StatusCallback callback);
@@ -60,9 +80,16 @@ class StatusWatchers {
 
   // Something of the job has changed.
   void Changed(const std::string& job_id);
+  // … and no more than how far its workers are: that is told with other news, or once in a while.
+  void Progressed(Time now, const std::string& job_id);
+  // Something has changed that everybody is told.
+  void AllChanged();
 
   // When TakeDue may have something; kNever: not before a change.
-  Time NextDeadline() const { return is_stirred_ && !empty() ? not_before_ : kNever; }
+  Time NextDeadline() const {
+    if (empty()) return kNever;
+    return is_stirred_ ? not_before_ : std::max(progress_at_, not_before_);
+  }
   // Those that are to be told now, by what they ask for. Those that asked once are forgotten.
   std::map<StatusQuery, std::vector<std::pair<WatcherId, StatusCallback>>> TakeDue(Time now);
   // They have been told.
@@ -79,6 +106,7 @@ class StatusWatchers {
   std::map<WatcherId, Watcher> watchers_;
   std::set<std::string> changed_;  // jobs, since TakeDue looked at the watchers
   bool is_stirred_ = false;        // something may be due that was not then
+  Time progress_at_ = kNever;      // when those in `changed_` that have only progressed are told
   Time not_before_ = Time::min();
 };
 

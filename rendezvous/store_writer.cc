@@ -8,8 +8,9 @@
 
 namespace muster {
 
-StoreWriter::StoreWriter(StateStore* store, std::function<void(absl::Status)> answer)
-    : store_(store), answer_(std::move(answer)), thread_([this] { Run(); }) {
+StoreWriter::StoreWriter(const Clock* clock, StateStore* store,
+                         std::function<void(absl::Status, Duration)> answer)
+    : clock_(clock), store_(store), answer_(std::move(answer)), thread_([this] { Run(); }) {
   pthread_setname_np(thread_.native_handle(), "store");
 }
 
@@ -42,7 +43,9 @@ void StoreWriter::Run() {
       writes.push_back({std::move(change.key), std::nullopt});
       if (change.record) writes.back().value = EncodeJob(*change.record);
     }
-    answer_(store_->Write(writes));
+    const Time began = clock_->Now();
+    absl::Status status = store_->Write(writes);
+    answer_(std::move(status), clock_->Now() - began);
   }
 }
 

@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
+#include "base/time.h"
 #include "rendezvous/job_record.h"
 #include "rendezvous/state_store.h"
 
@@ -17,8 +19,10 @@ namespace muster {
 // The thread that waits for the store, so that the master's loop need not.
 class StoreWriter {
  public:
-  // `store` outlives the writer. `answer` is called on the writer's thread, once for each Write.
-  StoreWriter(StateStore* store, std::function<void(absl::Status)> answer);
+  // `clock` and `store` outlive the writer. `answer` is called on the writer's thread, once for
+  // each Write, with how long that took.
+  StoreWriter(const Clock* clock, StateStore* store,
+              std::function<void(absl::Status, Duration)> answer);
   // Waits for the write that is under way.
   ~StoreWriter();
 
@@ -28,8 +32,9 @@ class StoreWriter {
  private:
   void Run();
 
+  const Clock* const clock_;
   StateStore* const store_;
-  const std::function<void(absl::Status)> answer_;
+  const std::function<void(absl::Status, Duration)> answer_;
   Mutex mutex_;
   Condition changed_;
   std::optional<std::vector<RecordChange>> next_ ABSL_GUARDED_BY(mutex_);

@@ -31,21 +31,28 @@ class FailureProbeTest : public ::testing::Test {
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(root() + name) << text;
   }
-  std::string Explain(const ExitStatus& status) { return probe_.Explain(status, 812, "/x/train"); }
+  std::string Explain(const ExitStatus& status) {
+    const FailureProbe::Finding finding = probe_.Explain(status, 812, "/x/train");
+    out_of_memory_ = finding.out_of_memory;
+    return finding.text;
+  }
 
   TemporaryFolder folder_;
   FailureProbe probe_{{root(), root() + "/cg", root() + "/kmsg"}};
+  bool out_of_memory_ = false;  // what the last Explain found
 };
 
 TEST_F(FailureProbeTest, AKillForLackOfMemoryIsToldByTheCount) {
   probe_.Begin();
   Write("/cg/job/memory.events", "oom 2\noom_kill 2\n");
   EXPECT_THAT(Explain(ExitStatus::Signalled(SIGKILL)), HasSubstr("out of memory: the kernel kill"));
+  EXPECT_TRUE(out_of_memory_);
 }
 
 TEST_F(FailureProbeTest, AKillWithoutACountIsSomebodyElses) {
   probe_.Begin();
   EXPECT_THAT(Explain(ExitStatus::Signalled(SIGKILL)), HasSubstr("not for lack of memory"));
+  EXPECT_FALSE(out_of_memory_);
 }
 
 TEST_F(FailureProbeTest, CgroupsOfVersionOneCountToo) {
@@ -60,7 +67,7 @@ TEST_F(FailureProbeTest, CgroupsOfVersionOneCountToo) {
 TEST_F(FailureProbeTest, WithoutFilesNothingIsClaimed) {
   FailureProbe blind({"/no/proc", "/no/cgroup", "/no/kmsg"});
   blind.Begin();
-  EXPECT_EQ(blind.Explain(ExitStatus::Signalled(SIGKILL), 812, "x"), "");
+  EXPECT_EQ(blind.Explain(ExitStatus::Signalled(SIGKILL), 812, "x").text, "");
   EXPECT_EQ(Explain(ExitStatus::Exited(3)), "");
   EXPECT_EQ(Explain(ExitStatus::Signalled(SIGTERM)), "");
 }
@@ -76,6 +83,7 @@ TEST_F(FailureProbeTest, TheKernelLogIsQuotedWhereItsPidsAreOurs) {
   ASSERT_EQ(symlink("pid:[4026531836]", (root() + "/self/ns/pid").c_str()), 0);
   EXPECT_EQ(Explain(ExitStatus::Signalled(SIGKILL)),
             "kernel: Out of memory: Killed process 812 (train) total-vm:9kB");
+  EXPECT_TRUE(out_of_memory_);
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 
 #include "tests/fakes/supervised_node.h"
 
-// Workers that stop reporting, and exit codes that no restart can mend.
+// What workers report of their progress, those that stop reporting, and exit codes that no restart
+// can mend.
 
 namespace muster {
 namespace {
@@ -98,6 +99,22 @@ TEST(SupervisorFatal, AnExitCodeOfTheListCannotBeMendedByARestart) {
   EXPECT_FALSE(after(ExitStatus::Exited(3)));
   EXPECT_FALSE(after(ExitStatus::Signalled(SIGSEGV)));
   EXPECT_TRUE(after(ExitStatus::Exited(4)));
+}
+
+TEST(SupervisorProgress, AHeartbeatTellsTheStepOfTheWorkerThatIsFurthestBehind) {
+  Node node;
+  node.RunGeneration(3);
+  EXPECT_EQ(node.Pass(5s), "send Heartbeat{1}");
+  node.Hear(HeartbeatAck{1});
+  node.Step(WorkerSaid{0, "STEP", "1200"});
+  node.Step(WorkerSaid{1, "STEP", "1199"});
+  node.Step(WorkerSaid{1, "STEP", "half of it"});
+  node.Pass(2s);
+  node.Step(WorkerSaid{0, "STEP", "1201"});
+  EXPECT_EQ(node.Pass(3s), "send Heartbeat{2, step 1199 of generation 3 since 5s}");
+  node.Hear(HeartbeatAck{2});
+  node.Hear(StopWorkers{3, "a node left"});
+  EXPECT_EQ(node.Pass(5s), "send Heartbeat{3}") << "they are being stopped";
 }
 
 }  // namespace

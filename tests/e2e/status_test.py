@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 import urllib.request
@@ -14,12 +15,12 @@ from pathlib import Path
 import harness
 from harness import MUSTERD, Case
 
-# Says READY over its socket, as the SDK does, and works until it is drained or the socket closes.
+# Says READY and a step over its socket, as the SDK does, and works until it is drained or the socket closes.
 WORKER = ["--no-python", "python3", "-c", """
 import os, socket
 agent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 agent.connect(os.environ["MUSTER_SOCKET"])
-agent.send(b"READY=1")
+agent.send(b"READY=1\\nSTEP=7")
 print("up", os.environ["RANK"], os.environ["MUSTER_GENERATION"], flush=True)
 while True:
     if agent.recv(4096) in (b"", b"DRAIN=1"):
@@ -33,9 +34,11 @@ class Status(Case):
         self.endpoint = daemon.wait_line(r"listens on (127\.0\.0\.1:\d+)")[1]
         return daemon
 
-    def node(self, name, *options):
+    def node(self, name, *options, conf=()):
+        conf = ",".join(["keep_alive_interval=1", "keep_alive_max_attempt=30", *conf])
         return self.start("run", "--nnodes", 2, "--nproc-per-node", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint",
-                          self.endpoint, "--rdzv-id", "digits", "--node-id", name, "--max-restarts", 3, *options, *WORKER)
+                          self.endpoint, "--rdzv-id", "digits", "--node-id", name, "--max-restarts", 3, "--rdzv-conf", conf,
+                          *options, *WORKER)
 
     def ask(self, *args, endpoint=None):
         done = subprocess.run([str(harness.MUSTER), *map(str, args), "--rdzv-endpoint", endpoint or self.endpoint], text=True,
@@ -62,12 +65,12 @@ class Status(Case):
             text = text[end:]
         return found
 
-    def wait_answer(self, watch, fits):
-        """The first answer for which `fits` is true."""
+    def wait_answer(self, watch, fits, since=0):
+        """The first answer from number `since` on for which `fits` is true."""
         limit = harness.deadline()
         while True:
             position = watch.position()
-            found = [answer for answer in self.answers(watch) if fits(answer)]
+            found = [answer for answer in self.answers(watch)[since:] if fits(answer)]
             if found:
                 return found[0]
             with watch.changed:
@@ -104,8 +107,8 @@ class EmbeddedMaster(Status):
         self.assertEqual(code, 0)
         head, columns, row = out.splitlines()
         self.assertRegex(head, r"^digits: forming: waiting for nodes: 1 of 2 are here; at most 9m\d\ds more$")
-        self.assertEqual(columns.split(), ["NODE", "STATE", "RANKS", "HEARTBEAT", "REASON"])
-        self.assertRegex(row, r"^a +waiting +- +\d+m?s +waiting for nodes: 1 of 2 are here; at most 9m\d\ds more$")
+        self.assertEqual(columns.split(), ["NODE", "STATE", "RANKS", "STEP", "PROGRESS", "HEARTBEAT", "REASON"])
+        self.assertRegex(row, r"^a +waiting +- +- +- +\d+m?s +waiting for nodes: 1 of 2 are here; at most 9m\d\ds more$")
         node.signal(signal.SIGTERM)
         self.assertEqual(node.wait(), 143)
 
@@ -126,9 +129,9 @@ class EmbeddedMaster(Status):
         self.assertIn(self.endpoint, err)
 
     def test_a_node_and_then_the_job_end_at_a_commit_point(self):
-        a = self.node("a", "--rdzv-conf", "last_call_timeout=1", "--log-level", "info")
+        a = self.node("a", "--log-level", "info", conf=["last_call_timeout=1"])
         a.wait_line("the master listens on")  # who hosts the master stays until the job has ended
-        b = self.node("b", "--rdzv-conf", "last_call_timeout=1")
+        b = self.node("b", conf=["last_call_timeout=1"])
         for job in (a, b):
             job.wait_line(r"^up \d 1$", count=2)
         self.assertEqual(self.ask("drain", "digits", "--node", "c"),
@@ -140,6 +143,58 @@ class EmbeddedMaster(Status):
         self.assertEqual(self.ask("drain", "digits")[0], 0)
         self.assertEqual(a.wait(), 0)
         self.assert_nothing_left(a, b)
+
+
+class LocalJobs(Status):
+    """Jobs of one node: no master to ask, the launchers answer themselves."""
+
+    def setUp(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.env = {"TMPDIR": folder}
+
+    def local(self, *args):
+        return subprocess.run([str(harness.MUSTER), "status", "--local", *map(str, args)], text=True, env={**os.environ, **self.env},
+                              capture_output=True, timeout=harness.PATIENCE, check=False)
+
+    def jobs(self):
+        """Of this test: others may run on the machine."""
+        return {job["job"]: job for job in json.loads(self.local("-o", "json").stdout)["jobs"] if job["job"].startswith("local-")}
+
+    def test_each_is_told_with_its_workers(self):
+        a, b = (self.start("run", "--nproc-per-node", 2, "--max-restarts", 3, "--rdzv-id", name, *WORKER, env=self.env)
+                for name in ("local-a", "local-b"))
+        for job in (a, b):
+            job.wait_line(r"^up \d 1$", count=2)
+        jobs = self.jobs()
+        self.assertEqual(sorted(jobs), ["local-a", "local-b"])
+        told = jobs["local-a"]
+        self.assertEqual((told["pid"], told["phase"], told["generation"], told["restarts_used"], told["restarts_max"]),
+                         (a.pid, "running", 1, 0, 3))
+        self.assertEqual([worker["rank"] for worker in told["workers"]], [0, 1])
+        self.assertLessEqual({worker["pid"] for worker in told["workers"]}, set(a.marked()))
+        table = self.local("local-a").stdout
+        self.assertRegex(table, rf"^local-a: running: generation 1 of 2 workers on this node; .*0 of 3 restarts used; pid {a.pid}\n")
+        self.assertEqual(len(table.splitlines()), 4)
+
+        os.kill(told["workers"][1]["pid"], signal.SIGKILL)
+        a.wait_line(r"^up \d 2$", count=2)
+        told = self.jobs()["local-a"]
+        self.assertEqual((told["generation"], told["restarts_used"]), (2, 1))
+
+        b.signal(signal.SIGKILL)
+        b.process.wait(harness.PATIENCE)
+        self.assertEqual(sorted(self.jobs()), ["local-a"])
+        unknown = self.local("local-c")
+        self.assertEqual((unknown.returncode, unknown.stdout), (1, ""))
+        self.assertEqual(unknown.stderr, "muster: no launcher of yours on this machine runs job 'local-c'\n")
+        a.signal(signal.SIGTERM)
+        self.assertEqual(a.wait(), 143)
+        self.assertEqual(self.jobs(), {})
+        self.assert_nothing_left(a, b)
+
+    def test_there_is_nothing_to_watch(self):
+        refused = self.local("--watch")
+        self.assertEqual((refused.returncode, len(refused.stderr.splitlines())), (2, 1))
 
 
 class StandingMaster(Status):
@@ -163,6 +218,9 @@ class StandingMaster(Status):
         self.assertEqual((running["phase"], running["generation"], running["world_size"]), ("running", 1, 4))
         self.assertEqual([(node["node"], node["first_rank"], node["slots"]) for node in running["nodes"]],
                          [("a", 0, 2), ("b", 2, 2)])
+        far = self.wait_answer(watch, lambda job: [node["step"] for node in job["nodes"]] == [7, 7])
+        self.assertEqual(far["step"], 7)
+        self.assertGreaterEqual(far["progress_ago_ms"], 0)
 
         victim = next(pid for pid in b.marked() if self.rank_of(pid) == "3")
         os.kill(victim, signal.SIGKILL)
@@ -170,18 +228,21 @@ class StandingMaster(Status):
         incident = recovered["incidents"][0]
         self.assertEqual((incident["reason"], incident["failed_node"], incident["failed_rank"], incident["charged"]),
                          ("worker_failed", "b", 3, True))
+        self.assertEqual((incident["kind"], incident["failed_status"], incident["failed_signal"], incident["failed_exit_code"],
+                          incident["out_of_memory"]), ("signal", "signal 9 (SIGKILL)", "SIGKILL", None, False))
         self.assertEqual((incident["generation"], incident["next_generation"]), (1, 2))
         self.assertEqual(recovered["restarts_used"], 1)
         self.assert_phases(incident)
 
         b.signal(signal.SIGKILL)
         waiting = self.wait_answer(watch, lambda job: job["phase"] == "forming")
-        self.assertEqual(waiting["why"]["text"], "waiting for nodes: 1 of 2 are here")
+        self.assertEqual(waiting["why"]["text"], "waiting for nodes: 1 of 2 are here; missing: b")
         self.assertGreater(waiting["why"]["time_left_ms"], 0)
         b.process.wait(harness.PATIENCE)
         b = self.node("b")
         back = self.wait_answer(watch, lambda job: [i["outcome"] for i in job["incidents"]] == ["recovered"] * 2)
         self.assertEqual(back["incidents"][1]["reason"], "node_lost_stream")
+        self.assertEqual((back["incidents"][1]["kind"], back["incidents"][1]["failed_node"]), ("node_lost", None))
         self.assertEqual((back["generation"], back["restarts_used"]), (3, 1))
         self.assert_phases(back["incidents"][1])
         self.assertEqual(self.status()["generation"], 3)
@@ -195,6 +256,44 @@ class StandingMaster(Status):
         self.check_log(back)
         self.assert_nothing_left(a, b)
 
+    def test_a_watch_goes_on_with_the_master_that_comes_back(self):
+        state = self.enterContext(tempfile.TemporaryDirectory())
+        daemon = self.musterd("--state-dir", state)
+        a, b = self.node("a", conf=["is_host=0"]), self.node("b", conf=["is_host=0"])
+        a.wait_line(r"^up \d 1$")  # the master knows the job
+        watch = self.watch()
+        self.wait_answer(watch, lambda job: job["step"] == 7)
+        impatient = self.start("status", "digits", "--watch", "--reconnect", 0, "--rdzv-endpoint", self.endpoint)
+        impatient.wait_line("^b +ready")
+        daemon.signal(signal.SIGKILL)
+        self.assertEqual(impatient.wait(), 69)
+        watch.wait_line(rf"^muster: {self.endpoint}: .*; looking for a master for up to 1h$", stream="err")
+        told = len(self.answers(watch))
+        self.start("--listen", self.endpoint, "--state-dir", state, program=MUSTERD)
+        self.wait_answer(watch, lambda job: job["step"] == 7, since=told)
+        self.assertEqual(self.ask("stop", "digits")[0], 0)
+        self.assertEqual([a.wait(), b.wait(), watch.wait()], [143, 143, 0])
+        self.assertEqual(watch.text("err").count("looking for a master"), 1, "one line a loss")
+        self.assertEqual({job["generation"] for job in self.answers(watch)[told:]}, {1})
+
+    def test_a_watch_of_several_masters_goes_on_with_another_one(self):
+        first = self.musterd()
+        second = f"127.0.0.1:{harness.free_port()}"
+        self.endpoint += "," + second
+        a, b = self.node("a"), self.node("b")
+        a.wait_line(r"^up \d 1$")  # the master knows the job
+        watch = self.watch()
+        self.wait_answer(watch, lambda job: job["step"] == 7)
+        first.signal(signal.SIGTERM)
+        watch.wait_line("the master stops; looking for a master", stream="err")
+        told = len(self.answers(watch))
+        # It has no memory, and knows the job when the agents have come.
+        self.start("--listen", second, program=MUSTERD)
+        back = self.wait_answer(watch, lambda job: job["phase"] == "running", since=told)
+        self.assertEqual(back["generation"], 1)
+        self.assertEqual(self.ask("stop", "digits")[0], 0)
+        self.assertEqual([a.wait(), b.wait(), watch.wait()], [143, 143, 0])
+
     def rank_of(self, pid):
         environment = Path("/proc", str(pid), "environ").read_bytes().decode(errors="replace")
         command = Path("/proc", str(pid), "comm").read_text()
@@ -206,6 +305,11 @@ class StandingMaster(Status):
         self.assertIn('muster_rendezvous_generation{job="digits"} 3\n', metrics)
         self.assertIn('muster_worker_exits_total{job="digits",kind="signal"} 1\n', metrics)
         self.assertIn('muster_recovery_duration_seconds_count{job="digits"} 2\n', metrics)
+        self.assertIn('muster_incidents_total{job="digits",kind="node_lost"} 1\n', metrics)
+        self.assertIn('muster_incidents_total{job="digits",kind="signal"} 1\n', metrics)
+        self.assertIn('muster_agent_workers{job="digits",state="ready"} 4\n', metrics)
+        self.assertIn("muster_store_trouble 0\n", metrics)
+        self.assertRegex(metrics, r"\nmuster_heartbeat_lag_seconds_count [1-9]\d*\n")
         self.assertIn('muster_rendezvous_generations_total{job="digits",reason="node_lost_stream"} 1\n', metrics)
         self.assertEqual(json.loads(self.http("/api/v1/status"))["jobs"][0]["generation"], 3)
         self.assertEqual([self.http(path) for path in ("/healthz", "/readyz")], ["ok\n", "ok\n"])

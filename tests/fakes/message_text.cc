@@ -21,7 +21,12 @@ struct AgentText {
            (failure ? ", " + (*this)(*failure) : "") + "}";
   }
   std::string operator()(const Heartbeat& m) const {
-    return "Heartbeat{" + Number(m.sequence) + "}";
+    const auto& progress = m.progress;
+    return "Heartbeat{" + Number(m.sequence) +
+           (progress ? ", step " + Number(progress->step) + " of generation " +
+                           Number(progress->generation) + " since " + DurationText(progress->since)
+                     : "") +
+           "}";
   }
   std::string operator()(const WorkersStarted& m) const {
     return "WorkersStarted{" + Number(m.generation) + "}";

@@ -18,6 +18,8 @@ v1::JobStatus Running(const std::string& id) {
   job.set_world_size(8);
   job.set_restarts_used(1);
   job.set_restarts_max(3);
+  job.set_step(1204);
+  job.set_progress_ago_ms(3'100);
   v1::NodeStatus* member = job.add_nodes();
   member->set_node_id("node1");
   member->set_state(v1::NODE_STATE_READY);
@@ -25,6 +27,8 @@ v1::JobStatus Running(const std::string& id) {
   member->set_first_rank(0);
   member->set_slots(8);
   member->set_heard_ago_ms(2'400);
+  member->set_step(1204);
+  member->set_progress_ago_ms(3'100);
   v1::NodeStatus* spare = job.add_nodes();
   spare->set_node_id("node2");
   spare->set_state(v1::NODE_STATE_SPARE);
@@ -39,12 +43,12 @@ TEST(StatusTable, OneJobIsALineAndItsNodes) {
   v1::StatusResponse status;
   *status.add_jobs() = Running("digits");
   EXPECT_EQ(StatusTable(status, false),
-            "digits: running: generation 3 runs for 2m05s on 1 node with 8 workers; 1 node waiting;"
-            " 1 of 3 restarts used\n"
-            "NODE    STATE   RANKS   HEARTBEAT   REASON\n"
-            "node1   ready   0-7     2s\n"
-            "node2   spare   -       900ms       spare: 1 node is in, as many as may be; at most "
-            "1h00m more\n");
+            "digits: running: generation 3 runs for 2m05s on 1 node with 8 workers; step 1204 3s "
+            "ago; 1 node waiting; 1 of 3 restarts used\n"
+            "NODE    STATE   RANKS   STEP   PROGRESS   HEARTBEAT   REASON\n"
+            "node1   ready   0-7     1204   3s         2s\n"
+            "node2   spare   -       -      -          900ms       spare: 1 node is in, as many as "
+            "may be; at most 1h00m more\n");
 }
 
 TEST(StatusTable, TheWideOneHasAddressesAndIncidents) {
@@ -55,16 +59,20 @@ TEST(StatusTable, TheWideOneHasAddressesAndIncidents) {
   incident->set_generation(2);
   incident->set_unix_ms(1'764'442'416'123);
   incident->set_outcome(v1::INCIDENT_OUTCOME_RECOVERED);
+  incident->set_kind(v1::INCIDENT_KIND_OOM);
   incident->set_charged(true);
   incident->set_text("rank 3 on node node1 failed");
   incident->set_stop_ms(40);
   incident->set_rendezvous_ms(0);
   incident->set_start_ms(1'200);
   const std::string table = StatusTable(status, true);
-  EXPECT_NE(table.find("NODE    STATE   RANKS   HEARTBEAT   ADDRESS    REASON\n"), table.npos);
-  EXPECT_NE(table.find("node1   ready   0-7     2s          10.0.0.1\n"), table.npos) << table;
+  EXPECT_NE(table.find("NODE    STATE   RANKS   STEP   PROGRESS   HEARTBEAT   ADDRESS    REASON\n"),
+            table.npos);
+  EXPECT_NE(table.find("node1   ready   0-7     1204   3s         2s          10.0.0.1\n"),
+            table.npos)
+      << table;
   EXPECT_NE(
-      table.find("1          2025-11-29T18:53:36.123Z   2            recovered   yes       "
+      table.find("1          2025-11-29T18:53:36.123Z   2            oom    recovered   yes       "
                  "0ms      40ms   0ms          1s      -       rank 3 on node node1 failed\n"),
       table.npos)
       << table;
@@ -94,10 +102,21 @@ TEST(StatusTable, SeveralJobsHaveALineEach) {
   *status.add_jobs() = Running("digits");
   const std::string table = StatusTable(status, false);
   EXPECT_EQ(table.substr(0, table.find('\n')),
-            "JOB      PHASE     GENERATION   NODES   WORKERS   RESTARTS   AGE     REASON");
-  EXPECT_NE(table.find("\na        running   3            1       8         1/3        2m05s   "),
-            table.npos)
+            "JOB      PHASE     GENERATION   NODES   WORKERS   STEP   RESTARTS   AGE     REASON");
+  EXPECT_NE(
+      table.find("\na        running   3            1       8         1204   1/3        2m05s   "),
+      table.npos)
       << table;
+}
+
+TEST(StatusTable, AStoreThatCannotBeWrittenIsSaidFirst) {
+  v1::StatusResponse status;
+  status.set_unix_ms(1'764'442'416'123);
+  status.mutable_store_trouble()->set_why("/var/lib/muster/state: No space left on device");
+  status.mutable_store_trouble()->set_age_ms(6'123);
+  EXPECT_EQ(StatusTable(status, false),
+            "the state cannot be written since 2025-11-29T18:53:30.000Z: /var/lib/muster/state: No "
+            "space left on device; jobs wait\nno jobs\n");
 }
 
 TEST(StatusTable, WhatANodeCallsItselfCannotMoveTheCursor) {

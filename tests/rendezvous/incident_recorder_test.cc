@@ -63,7 +63,8 @@ TEST_F(IncidentRecorderTest, EachPhaseOfARecoveryIsMeasuredAndTheyFollowEachOthe
             Sentence({ReasonCode::kWorkerFailed, "b", 2, 0, "exit code 3"}));
   EXPECT_EQ(record.failed_node, "b");
   EXPECT_EQ(record.failed_rank, 2);
-  EXPECT_EQ(record.failed_status, "exit code 3");
+  EXPECT_EQ(record.failed_status, ExitStatus::Exited(3));
+  EXPECT_EQ(record.kind, IncidentKind::kExit);
   EXPECT_TRUE(record.charged);
   EXPECT_EQ(record.detect, 0s);
   EXPECT_EQ(record.stop, 2100ms);
@@ -93,6 +94,7 @@ TEST_F(IncidentRecorderTest, TheSilenceOfALostNodeIsTheTimeOfDetection) {
   job_->Mute("b");
   job_->Advance(20s);
   EXPECT_EQ(Last().cause.code, ReasonCode::kNodeLostSilence);
+  EXPECT_EQ(Last().kind, IncidentKind::kNodeLost);
   EXPECT_EQ(Last().detect, 15s);
   job_->Stopped("a");
   job_->Advance(30s);  // the last call for a successor
@@ -153,6 +155,48 @@ TEST_F(IncidentRecorderTest, SuccessOfTheNextGenerationIsRecovery) {
   job_->Succeeded("b");
   EXPECT_EQ(Last().outcome, IncidentOutcome::kRecovered);
   EXPECT_TRUE(Last().ready.has_value());
+}
+
+TEST_F(IncidentRecorderTest, AFailureThatFollowsFromTheLossOfANodeIsOfThatKind) {
+  Form(NodesFrom(2, 2, 3), false);
+  job_->Failed("a", 5, 60s);  // its peer is gone, and the master hears of that later
+  EXPECT_EQ(Last().kind, IncidentKind::kExit);
+  job_->Break("b");
+  EXPECT_EQ(Last().kind, IncidentKind::kNodeLost);
+  job_->Stopped("a");
+  job_->Rejoin("b", WorkersPhase::kStopped);
+  EXPECT_EQ(Last().next_generation, 2);
+  EXPECT_EQ(Last().kind, IncidentKind::kNodeLost);
+  EXPECT_EQ(Last().cause.code, ReasonCode::kWorkerFailed);
+  EXPECT_EQ(Last().failed_node, "a");
+}
+
+TEST_F(IncidentRecorderTest, KindsTellWhatWasAtTheBottom) {
+  const auto fail = [this](ExitStatus status, bool out_of_memory) {
+    Form(NodesFrom(2, 2, 3), false);
+    WorkerFailed failed;
+    failed.generation = 1;
+    failed.rank = 2;
+    failed.status = status;
+    failed.evidence.out_of_memory = out_of_memory;
+    job_->Say("b", failed);
+    job_->Stopped("b");
+    job_->Stopped("a");
+    EXPECT_EQ(Last().next_generation, 2);
+    return Last().kind;
+  };
+  EXPECT_EQ(fail(ExitStatus::Exited(3), false), IncidentKind::kExit);
+  EXPECT_EQ(fail(ExitStatus::Signalled(11), false), IncidentKind::kSignal);
+  EXPECT_EQ(fail(ExitStatus::Signalled(9), true), IncidentKind::kOutOfMemory);
+  EXPECT_TRUE(Last().out_of_memory);
+  Form(NodesFrom(2, 3), false);
+  job_->Join("c");
+  EXPECT_EQ(Last().kind, IncidentKind::kMembership);
+  Form(NodesFrom(1, 2), false);
+  job_->Say("b", Leaving{1, LeaveCause::kSignal, "SIGTERM"});
+  job_->Stopped("b");
+  job_->Stopped("a");
+  EXPECT_EQ(Last().kind, IncidentKind::kMembership);
 }
 
 TEST_F(IncidentRecorderTest, OnlyTheLatestAreKept) {

@@ -86,6 +86,20 @@ TEST_F(JobRegistryTest, AFirstMessageThatIsNoHelloClosesTheStream) {
   EXPECT_TRUE(Closes(2));
 }
 
+TEST_F(JobRegistryTest, TheLagOfAHeartbeatIsWhatItComesLaterThanItsInterval) {
+  Say(1, HelloOf("one", "a", 1));
+  Say(2, HelloOf("two", "a", 2));
+  now_ += 5s;
+  Say(1, Heartbeat{1});
+  EXPECT_EQ(registry_.heartbeat_lag().sum, 0);
+  now_ += 1s;
+  Say(2, Heartbeat{1});
+  now_ += 4500ms;
+  Say(1, Heartbeat{2});
+  EXPECT_EQ(registry_.heartbeat_lag().count, 3u);
+  EXPECT_EQ(registry_.heartbeat_lag().sum, 1.5);
+}
+
 TEST_F(JobRegistryTest, ANewAgentOfAFinishedJobOpensANewInstance) {
   Say(1, HelloOf("job", "a", 1));
   const uint64_t first = registry_.Find("job")->instance();

@@ -40,6 +40,34 @@ TEST(JobStatus, AWaitingJobSaysForWhatAndUntilWhen) {
   EXPECT_EQ(status.nodes[0].first_rank, -1);
 }
 
+TEST(JobStatus, WhoIsMissingIsNamedWhereThatIsKnown) {
+  TestJob fixed(NodesFrom(6, 6));
+  Hello hello = fixed.HelloOf("a");
+  hello.fixed_group_rank = 2;
+  fixed.Join(hello);
+  EXPECT_EQ(Of(fixed).reason,
+            "waiting for nodes: 1 of 6 are here; missing: node rank 0, node rank 1, node rank 3 "
+            "and 2 more");
+  fixed.Advance(600s);
+  EXPECT_NE(
+      Of(fixed).verdict->cause.find("missing: node rank 0, node rank 1, node rank 3 and 2 more"),
+      std::string::npos)
+      << Of(fixed).verdict->cause;
+
+  TestJob job(NodesFrom(3, 3));
+  for (const char* name : {"a", "b", "c"}) job.Join(name);
+  for (const char* name : {"c", "b"}) job.Break(name);
+  job.Stopped("a");
+  EXPECT_EQ(Of(job).reason, "waiting for nodes: 1 of 3 are here; missing: b, c");
+  EXPECT_EQ(Of(job).nodes.front().reason, Of(job).reason);
+  job.Join("b");
+  EXPECT_EQ(Of(job).reason, "waiting for nodes: 2 of 3 are here; missing: c");
+  job.Restart();
+  job.Join("a");
+  EXPECT_EQ(Of(job).reason_label, "recovering");
+  EXPECT_NE(Of(job).reason.find("; missing: b, c"), std::string::npos) << Of(job).reason;
+}
+
 TEST(JobStatus, EveryStateOfANodeIsTold) {
   TestJob job(NodesFrom(2, 2, 1));
   for (const char* name : {"a", "b", "c"}) job.Join(name);
@@ -88,6 +116,45 @@ TEST(JobStatus, RanksAddressesAndHeartbeatsAreThoseOfTheMoment) {
   EXPECT_EQ(status.nodes[1].heard_ago, 7s);
   EXPECT_EQ(status.nodes[0].address, job.HelloOf("a").own_addresses.front());
   EXPECT_EQ(status.time_left, std::nullopt);
+}
+
+TEST(JobStatus, TheStepIsThatOfTheNodeThatIsFurthestBehind) {
+  TestJob job(NodesFrom(2, 2, 1));
+  job.Join("a");
+  job.Join("b");
+  EXPECT_EQ(Of(job).step, std::nullopt);
+  job.Say("a", Heartbeat{1, Progress{1, 120, 3s}});
+  EXPECT_EQ(Of(job).step, 120);
+  job.Say("b", Heartbeat{1, Progress{1, 119, 40s}});
+  job.Advance(2s);
+  JobStatus status = Of(job);
+  EXPECT_EQ(status.step, 119);
+  EXPECT_EQ(status.progress_ago, 42s);
+  EXPECT_EQ(status.nodes[0].step, 120);
+  EXPECT_EQ(status.nodes[0].progress_ago, 5s);
+  job.Say("b", Heartbeat{1, Progress{1, 120, 1s}});
+  EXPECT_EQ(Of(job).progress_ago, 1s) << "the last one to get there";
+
+  job.Failed("b", 3, 60s);
+  job.Stopped("a");
+  EXPECT_EQ(Of(job).step, 120) << "how far it came";
+  job.Stopped("b");
+  EXPECT_EQ(Of(job).generation, 2);
+  EXPECT_EQ(Of(job).step, std::nullopt);
+  job.Say("a", Heartbeat{1, Progress{1, 120, 9s}});
+  EXPECT_EQ(Of(job).step, std::nullopt) << "of a generation that is over";
+}
+
+TEST(JobStatus, WorkersAreCountedByTheStateOfTheirNode) {
+  TestJob job(NodesFrom(2, 2, 1));
+  for (const char* name : {"a", "b", "c"}) job.Join(name);
+  job.Say("a", WorkersStarted{1});
+  const JobStatus status = Of(job, StatusDetail::kSummary);
+  EXPECT_EQ(status.workers[static_cast<size_t>(NodeState::kRunning)], 2);
+  EXPECT_EQ(status.workers[static_cast<size_t>(NodeState::kStarting)], 2);
+  EXPECT_EQ(status.workers[static_cast<size_t>(NodeState::kSpare)], 0) << "it runs none";
+  job.Break("b");
+  EXPECT_EQ(Of(job).workers[static_cast<size_t>(NodeState::kLost)], 2);
 }
 
 TEST(JobStatus, TheEndOfAStopHasADeadlineToo) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,6 +82,27 @@ class MasterLoopStoreTest : public MasterLoopTest {
     }
   }
 
+  // What the master tells of itself now.
+  std::shared_ptr<const MasterReport> Ask() {
+    struct {
+      Mutex mutex;
+      Condition changed;
+      std::shared_ptr<const MasterReport> report;
+    } answer;
+    const StatusQuery query{"", StatusDetail::kSummary, /*once=*/true};
+    loop_->Post(WatchStatus{++watcher_, query, [&](const auto& report) {
+                              MutexLock lock(&answer.mutex);
+                              answer.report = report;
+                              answer.changed.SignalAll();
+                              return false;
+                            }});
+    clock_.Advance(StatusWatchers::kSpacing);
+    MutexLock lock(&answer.mutex);
+    while (answer.report == nullptr) answer.changed.Wait(&answer.mutex);
+    return answer.report;
+  }
+
+  WatcherId watcher_ = 0;
   ManualStore store_;
   uint64_t beat_ = 1000;
 };
@@ -108,7 +130,10 @@ TEST_F(MasterLoopStoreTest, HeartbeatsAreNeverWritten) {
   store_.Await(1);
   store_.Answer(absl::OkStatus());
   streams_.Await<Assignment>(1);
-  for (int i = 0; i < 1000; ++i) Settle(1);
+  for (int64_t step = 0; step < 1000; ++step) {
+    Say(1, Heartbeat{++beat_, Progress{1, step, 0s}});
+    streams_.Await<HeartbeatAck>(1);
+  }
   EXPECT_EQ(store_.writes(), 1u);
 }
 
@@ -119,11 +144,18 @@ TEST_F(MasterLoopStoreTest, AWriteThatFailsIsTriedAgainAndTheTroubleIsTold) {
   Settle(1);
   clock_.AwaitWaiter();
   while (!HasDecided("store: the disk is full")) Settle(1);
+  const auto before = Ask();
+  ASSERT_TRUE(before->store_trouble.has_value());
+  EXPECT_EQ(before->store_trouble->why, "the disk is full");
+  EXPECT_EQ(before->store.failed.count, 1u);
   clock_.Advance(100ms);
   EXPECT_EQ(store_.Await(2), store_.Await(1));
   store_.Answer(absl::OkStatus());
   EXPECT_EQ(streams_.Await<Assignment>(1).generation, 1);
   EXPECT_TRUE(HasDecided("store: "));
+  const auto after = Ask();
+  EXPECT_FALSE(after->store_trouble.has_value());
+  EXPECT_EQ(after->store.written.count, 1u);
 }
 
 TEST_F(MasterLoopStoreTest, ADeposedMasterTellsNobodyAnythingAndClosesAllStreams) {

@@ -23,7 +23,7 @@ class Generator {
       case 0:
         return AnyHello();
       case 1:
-        return Heartbeat{random_()};
+        return AnyHeartbeat();
       case 2:
         return WorkersStarted{Number(0, INT64_MAX - 1)};
       case 3:
@@ -75,6 +75,14 @@ class Generator {
     return samples[Number(0, 3)];
   }
   std::string Id() { return "job-" + std::to_string(Number(0, 1000)); }
+
+  Heartbeat AnyHeartbeat() {
+    Heartbeat heartbeat{random_()};
+    if (Int(0, 1) == 1) {
+      heartbeat.progress = Progress{Number(0, 9), Number(0, INT64_MAX), Span()};
+    }
+    return heartbeat;
+  }
 
   Assignment AnyAssignment() {
     Assignment a;
@@ -145,7 +153,8 @@ class Generator {
     failed.message = Text();
     failed.can_restart = Int(0, 1) == 1;
     if (Int(0, 2) > 0) {
-      failed.evidence = {Text(), Number(0, 1LL << 42), Text(), Text(), Text(), Text()};
+      failed.evidence = {Text(), Number(0, 1LL << 42), Text(), Text(), Int(0, 1) == 1, Text(),
+                         Text()};
     }
     return failed;
   }

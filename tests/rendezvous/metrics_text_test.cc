@@ -77,6 +77,8 @@ class StrictReader {
   double last_bucket_ = 0;
 };
 
+std::string Text(const MasterReport& report) { return MetricsText(report, 1'764'442'416'123); }
+
 MasterReport ReportOf(const TestJob& job, const std::string& name) {
   MasterReport report;
   report.jobs.push_back(
@@ -98,7 +100,7 @@ TEST(MetricsText, TellsWhatHasHappenedInTheFormatOfPrometheus) {
   job.Stopped("a");
   job.Say("a", WorkersStarted{2});
   job.Say("b", WorkersStarted{2});
-  const StrictReader metrics(MetricsText(ReportOf(job, "digits")));
+  const StrictReader metrics(Text(ReportOf(job, "digits")));
   EXPECT_EQ(metrics.Value("muster_jobs{phase=\"running\"}"), 1);
   EXPECT_EQ(metrics.Value("muster_rendezvous_generation{job=\"digits\"}"), 2);
   EXPECT_EQ(metrics.Value("muster_rendezvous_members{job=\"digits\"}"), 2);
@@ -107,6 +109,8 @@ TEST(MetricsText, TellsWhatHasHappenedInTheFormatOfPrometheus) {
   EXPECT_EQ(metrics.Value("muster_worker_restarts_total{job=\"digits\",reason=\"worker_failed\"}"),
             4);
   EXPECT_EQ(metrics.Value("muster_worker_exits_total{job=\"digits\",kind=\"exit\"}"), 1);
+  EXPECT_EQ(metrics.Value("muster_incidents_total{job=\"digits\",kind=\"exit\"}"), 1);
+  EXPECT_EQ(metrics.Value("muster_agent_workers{job=\"digits\",state=\"running\"}"), 4);
   const std::string recovery = "muster_recovery_duration_seconds";
   EXPECT_EQ(metrics.Value(recovery + "_count{job=\"digits\"}"), 1);
   EXPECT_EQ(metrics.Value(recovery + "_sum{job=\"digits\"}"), 0.3);
@@ -115,15 +119,56 @@ TEST(MetricsText, TellsWhatHasHappenedInTheFormatOfPrometheus) {
   EXPECT_EQ(metrics.Value("muster_rendezvous_duration_seconds_sum{job=\"digits\"}"), 2);
 }
 
+TEST(MetricsText, AKillForLackOfMemoryIsAKindOfItsOwn) {
+  TestJob job(NodesFrom(1, 1));
+  job.Join("a");
+  WorkerFailed failed;
+  failed.generation = 1;
+  failed.status = ExitStatus::Signalled(9);
+  failed.evidence.out_of_memory = true;
+  job.Say("a", failed);
+  job.Stopped("a");
+  const StrictReader metrics(Text(ReportOf(job, "digits")));
+  EXPECT_EQ(metrics.Value("muster_worker_exits_total{job=\"digits\",kind=\"oom\"}"), 1);
+  EXPECT_EQ(metrics.Value("muster_incidents_total{job=\"digits\",kind=\"oom\"}"), 1);
+}
+
+TEST(MetricsText, ProgressIsAStepAndATime) {
+  TestJob job(NodesFrom(1, 1));
+  job.Join("a");
+  job.Say("a", Heartbeat{1, Progress{1, 12'345'678, 1500ms}});
+  const StrictReader metrics(Text(ReportOf(job, "digits")));
+  EXPECT_EQ(metrics.Value("muster_step{job=\"digits\"}"), 12'345'678);
+  EXPECT_EQ(metrics.Value("muster_last_progress_timestamp_seconds{job=\"digits\"}"),
+            1'764'442'414.623);
+}
+
+TEST(MetricsText, TheMasterItselfIsMeasured) {
+  MasterReport report;
+  report.heartbeat_lag.Add(2ms);
+  report.heartbeat_lag.Add(700ms);
+  report.store.written.Add(3ms);
+  report.store.failed.Add(1s);
+  EXPECT_EQ(StrictReader(Text(report)).Value("muster_store_trouble"), 0);
+  report.store_trouble = {"the disk is full", 12s};
+  const StrictReader metrics(Text(report));
+  EXPECT_EQ(metrics.Value("muster_heartbeat_lag_seconds_bucket{le=\"0.0025\"}"), 1);
+  EXPECT_EQ(metrics.Value("muster_heartbeat_lag_seconds_count"), 2);
+  const std::string store = "muster_store_operation_duration_seconds";
+  EXPECT_EQ(metrics.Value(store + "_count{op=\"write\",outcome=\"ok\"}"), 1);
+  EXPECT_EQ(metrics.Value(store + "_sum{op=\"write\",outcome=\"error\"}"), 1);
+  EXPECT_EQ(metrics.Value("muster_store_trouble"), 1);
+}
+
 TEST(MetricsText, AnyNameOfAJobIsEscaped) {
   TestJob job(NodesFrom(1, 1));
   job.Join("a");
-  const StrictReader metrics(MetricsText(ReportOf(job, "a\"b\\c\nd")));
+  const StrictReader metrics(Text(ReportOf(job, "a\"b\\c\nd")));
   EXPECT_EQ(metrics.Value("muster_rendezvous_members{job=\"a\\\"b\\\\c\\nd\"}"), 1);
 }
 
 TEST(MetricsText, AMasterWithoutJobsHasMetricsToo) {
-  const StrictReader metrics(MetricsText({}));
+  const StrictReader metrics(Text({}));
   EXPECT_EQ(metrics.Value("muster_jobs{phase=\"running\"}"), 0);
   EXPECT_EQ(metrics.types().count("muster_recovery_duration_seconds"), 1u);
 }

@@ -23,6 +23,8 @@ TEST(Reason, EveryCodeHasALabelOfItsOwnAndASentence) {
 TEST(Reason, SentencesNameWhoAndHowMany) {
   EXPECT_EQ(Sentence({ReasonCode::kWaitingForNodes, "", 1, 2}),
             "waiting for nodes: 1 of 2 are here");
+  EXPECT_EQ(Sentence({ReasonCode::kWaitingForNodes, "", 1, 2, "node rank 1"}),
+            "waiting for nodes: 1 of 2 are here; missing: node rank 1");
   EXPECT_EQ(Sentence({ReasonCode::kNodeLostSilence, "n7", 15000}),
             "node n7 is lost: silent for 15s");
   EXPECT_EQ(Sentence({ReasonCode::kWorkerFailed, "n7", 12, 0, "exit code 3"}),

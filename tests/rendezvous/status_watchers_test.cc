@@ -83,6 +83,31 @@ TEST_F(StatusWatchersTest, ChangesThatFollowCloselyAreToldTogether) {
   EXPECT_EQ(Told(1ms), "1");
 }
 
+TEST_F(StatusWatchersTest, StepsAloneAreToldOnceInAWhile) {
+  Add(1, "job");
+  Told();
+  watchers_.Resume(1);
+  watchers_.Progressed(now_, "job");
+  EXPECT_EQ(watchers_.NextDeadline(), now_ + StatusWatchers::kProgressSpacing);
+  EXPECT_EQ(Told(2s), "");
+  watchers_.Progressed(now_, "job");
+  EXPECT_EQ(Told(StatusWatchers::kProgressSpacing - 2s), "1");
+  watchers_.Resume(1);
+  EXPECT_EQ(watchers_.NextDeadline(), kNever);
+  watchers_.Progressed(now_, "job");
+  watchers_.Changed("job");
+  EXPECT_EQ(Told(StatusWatchers::kSpacing), "1") << "with other news at once";
+}
+
+TEST_F(StatusWatchersTest, WhatConcernsAllJobsIsToldToAll) {
+  Add(1, "one");
+  Add(2, "");
+  Told();
+  for (const WatcherId id : {1, 2}) watchers_.Resume(id);
+  watchers_.AllChanged();
+  EXPECT_EQ(Told(), "21");
+}
+
 TEST_F(StatusWatchersTest, TellingTakesASmallPartOfTheTime) {
   Add(1, "job");
   Told();
