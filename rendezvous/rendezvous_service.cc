@@ -39,6 +39,7 @@ class AttendStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::
       outgoing_.resize(1);  // the one that is being written
       EndLocked(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                              "the agent does not read what the master sends"));
+      context_->TryCancel();  // that one may never be done
       return;
     }
     outgoing_.push_back(std::move(wire));

@@ -22,7 +22,7 @@ class RawAgent {
  public:
   explicit RawAgent(const std::string& target)
       : stub_(v1::Rendezvous::NewStub(
-            grpc::CreateChannel(target, grpc::InsecureChannelCredentials()))) {
+            grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), SmallWindow()))) {
     context_.set_deadline(std::chrono::system_clock::now() + 20s);
     stream_ = stub_->Attend(&context_);
   }
@@ -47,6 +47,13 @@ class RawAgent {
   }
 
  private:
+  // Else what an agent does not read may be megabytes.
+  static grpc::ChannelArguments SmallWindow() {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    return arguments;
+  }
+
   const std::unique_ptr<v1::Rendezvous::Stub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::MasterMessage>> stream_;
@@ -114,6 +121,16 @@ TEST_F(MasterServerTest, AMessageOverTheLimitIsRefused) {
   large.mutable_hello()->set_topology_key(std::string(kWireBytesMax, 'x'));
   agent.Say(large);
   EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(MasterServerTest, AnAgentThatNeverReadsIsLetGo) {
+  RawAgent agent(Start());
+  agent.Say(HelloOf("job", "a", 2));
+  uint64_t beat = 0;
+  while (agent.Say(Heartbeat{++beat})) {
+  }
+  const grpc::Status status = agent.End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED) << status.error_message();
 }
 
 TEST_F(MasterServerTest, SettingsThatDifferAreRejectedByTheJobAndTheStreamEndsWell) {
