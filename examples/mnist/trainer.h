@@ -8,11 +8,14 @@
 #include <memory>
 #include <optional>
 
-#include "examples/mnist/answers.h"
-#include "examples/mnist/idx.h"
 #include "examples/mnist/options.h"
+#include "examples/shared/answers.h"
+#include "examples/shared/idx.h"
 
 namespace mnist {
+
+using examples::Answers, examples::Judge, examples::Verdict;
+using examples::CorruptData, examples::MissingData, examples::ReadSplit, examples::Split;
 
 struct Net : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x);

@@ -6,14 +6,15 @@
 #include <fstream>
 #include <sstream>
 
-#include "examples/mnist/answers.h"
-#include "examples/mnist/idx.h"
 #include "examples/mnist/options.h"
+#include "examples/shared/answers.h"
+#include "examples/shared/idx.h"
 
 namespace mnist {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace examples;
 using testing::HasSubstr;
 
 std::string BigEndian(uint32_t number) {
@@ -133,11 +134,11 @@ TEST_F(IdxTest, WhatIsNotThereIsNamed) {
 }
 
 TEST(Options, AreTheDocumentedOnes) {
-  const Options defaults = ParseOptions({"--data", "d"});
+  const mnist::Options defaults = ParseOptions({"--data", "d"});
   EXPECT_EQ(defaults.epochs, 5);
   EXPECT_EQ(defaults.batch_size, 64);
   EXPECT_EQ(defaults.lr, 0.01);
-  const Options options =
+  const mnist::Options options =
       ParseOptions({"--data=d", "--epochs=2", "--batch-size", "8", "--lr", "1e-3", "--seed", "9",
                     "--checkpoint-dir", "c", "--checkpoint-every", "4", "--save-model=m"});
   EXPECT_EQ(options.epochs, 2);
@@ -169,7 +170,7 @@ TEST(Options, AWrongOneIsNamed) {
     try {
       ParseOptions(arguments);
       ADD_FAILURE() << expected;
-    } catch (const UsageError& error) {
+    } catch (const mnist::UsageError& error) {
       EXPECT_THAT(error.what(), HasSubstr(expected));
     }
   }

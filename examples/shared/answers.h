@@ -1,5 +1,5 @@
-#ifndef MUSTER_EXAMPLES_MNIST_ANSWERS_H_
-#define MUSTER_EXAMPLES_MNIST_ANSWERS_H_
+#ifndef MUSTER_EXAMPLES_SHARED_ANSWERS_H_
+#define MUSTER_EXAMPLES_SHARED_ANSWERS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 // The three questions that every data-parallel run should be able to answer. No LibTorch here.
-namespace mnist {
+namespace examples {
 
 struct Answers {
   // Each rank's samples of one epoch, those left out that were repeated to make the shares even.
@@ -15,6 +15,8 @@ struct Answers {
   size_t samples = 0;  // in the data set
   double parameter_difference = 0;
   double gradient_difference = 0;
+  // What gradient_difference may be: sums over a batch in another order, in single precision.
+  double rounding = 1e-6;
   // NaN or infinite, on all ranks together: no difference between such says anything.
   int64_t lost_parameters = 0;
   int64_t lost_gradients = 0;
@@ -27,6 +29,6 @@ struct Verdict {
 
 Verdict Judge(const Answers& answers, bool colour);
 
-}  // namespace mnist
+}  // namespace examples
 
-#endif  // MUSTER_EXAMPLES_MNIST_ANSWERS_H_
+#endif  // MUSTER_EXAMPLES_SHARED_ANSWERS_H_

@@ -1,13 +1,14 @@
-#include "examples/mnist/idx.h"
+#include "examples/shared/idx.h"
 
 #include <errno.h>
+#include <sysexits.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <memory>
 #include <system_error>
 
-namespace mnist {
+namespace examples {
 namespace {
 
 namespace fs = std::filesystem;
@@ -78,6 +79,9 @@ fs::path Find(const fs::path& folder, const std::string& name) {
 
 }  // namespace
 
+CorruptData::CorruptData(const std::string& what) : InputError(EX_DATAERR, what) {}
+MissingData::MissingData(const std::string& what) : InputError(EX_NOINPUT, what) {}
+
 Idx ReadIdx(const fs::path& file, size_t dimensions) {
   Reader reader(file);
   const uint32_t magic = reader.Number("the magic number");
@@ -131,4 +135,4 @@ Split ReadSplit(const fs::path& folder, const std::string& prefix) {
   return {pictures.sizes[0], std::move(pictures.bytes), std::move(labels.bytes)};
 }
 
-}  // namespace mnist
+}  // namespace examples

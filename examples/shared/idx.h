@@ -1,26 +1,27 @@
-#ifndef MUSTER_EXAMPLES_MNIST_IDX_H_
-#define MUSTER_EXAMPLES_MNIST_IDX_H_
+#ifndef MUSTER_EXAMPLES_SHARED_IDX_H_
+#define MUSTER_EXAMPLES_SHARED_IDX_H_
 
 #include <cstdint>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "examples/shared/input_error.h"
+
 // The IDX files of MNIST and Fashion-MNIST, plain or gzipped. No LibTorch here.
-namespace mnist {
+namespace examples {
 
 // A file that is there but is not what it should be. what() is one line with the file, the offset,
 // and what is wrong.
-class CorruptData : public std::runtime_error {
+class CorruptData : public InputError {
  public:
-  using std::runtime_error::runtime_error;
+  explicit CorruptData(const std::string& what);
 };
 
 // A file, or the folder, that is not there or cannot be read.
-class MissingData : public std::runtime_error {
+class MissingData : public InputError {
  public:
-  using std::runtime_error::runtime_error;
+  explicit MissingData(const std::string& what);
 };
 
 struct Idx {
@@ -41,6 +42,6 @@ struct Split {
 // without .gz.
 Split ReadSplit(const std::filesystem::path& folder, const std::string& prefix);
 
-}  // namespace mnist
+}  // namespace examples
 
-#endif  // MUSTER_EXAMPLES_MNIST_IDX_H_
+#endif  // MUSTER_EXAMPLES_SHARED_IDX_H_

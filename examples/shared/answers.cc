@@ -1,12 +1,9 @@
-#include "examples/mnist/answers.h"
+#include "examples/shared/answers.h"
 
 #include <cstdio>
 
-namespace mnist {
+namespace examples {
 namespace {
-
-// Sums over a batch in another order, in single precision.
-constexpr double kRounding = 1e-6;
 
 std::string Line(const char* title, const std::string& text, bool ok, bool colour) {
   const char* word = ok ? "ok" : "NOT OK";
@@ -51,7 +48,8 @@ Verdict Judge(const Answers& answers, bool colour) {
 
   const bool split_ok = overlap == 0 && missed == 0;
   const bool parameters_ok = answers.parameter_difference == 0 && answers.lost_parameters == 0;
-  const bool gradients_ok = answers.gradient_difference <= kRounding && answers.lost_gradients == 0;
+  const bool gradients_ok =
+      answers.gradient_difference <= answers.rounding && answers.lost_gradients == 0;
   Verdict verdict;
   verdict.ok = split_ok && parameters_ok && gradients_ok;
   verdict.text = Line("data split", shares, split_ok, colour) +
@@ -66,4 +64,4 @@ Verdict Judge(const Answers& answers, bool colour) {
   return verdict;
 }
 
-}  // namespace mnist
+}  // namespace examples
