@@ -30,9 +30,9 @@ chance: the parameters of the others get no gradient there, nor anywhere if no r
   --no-find-unused  leave find_unused_parameters off: the first step ends with an UnusedParameter on
                     every rank, with the names
 
-Exit codes: 0 trained, and all ranks hold the same parameters; 1 they do not; 2 usage; 69 the backend
-cannot run here; 70 any other error, UnusedParameter among them; 75 another worker was lost; 78 the
-launcher's environment is incomplete.
+Exit codes: 0 trained, and all ranks hold the same parameters; 1 they do not; 2 usage; 69 the
+backend cannot run here; 70 any other error, UnusedParameter among them; 75 another worker was lost;
+78 the launcher's environment is incomplete.
 )";
 
 constexpr int64_t kExperts = 3, kWidth = 32, kBatch = 64;

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <string>
 
 #include "examples/cnn/net.h"
 #include "examples/cnn/options.h"
@@ -43,8 +44,7 @@ class Trainer {
             torch::optim::SGDOptions(muster::linear_scaled_lr(options.lr, world)).momentum(0.9)),
         sampler_(training_.count(), world, Sampling()),
         batches_(Quotient(static_cast<int64_t>(sampler_.size()), options.batch_size)),
-        schedule_(optimizer_, options.epochs * Quotient(batches_, options.accumulate),
-                  muster::CosineOptions().warmup(options.warmup)) {}
+        schedule_(optimizer_, Steps(), muster::CosineOptions().warmup(options.warmup)) {}
 
   void Train() {
     world_.agent().ready();
@@ -103,6 +103,14 @@ class Trainer {
   }
 
   muster::SamplerOptions Sampling() const { return muster::SamplerOptions().seed(options_.seed); }
+
+  int64_t Steps() const {
+    const int64_t steps = options_.epochs * Quotient(batches_, options_.accumulate);
+    if (options_.warmup < steps) return steps;
+    throw examples::UsageError("--warmup " + std::to_string(options_.warmup) +
+                               " is too long for a training of " + std::to_string(steps) +
+                               " steps");
+  }
 
   // The mean loss over the ranks.
   double TrainEpoch(int64_t epoch) {

@@ -27,8 +27,8 @@ or many.
                         of the shifts; default 1
   --save-model FILE     the trained network, as torch::save writes it
 
-In the answers at the end the gradients are compared in single precision; without batch norm over all
-ranks with the statistics that were learnt, since those of a batch are not those of one process.
+In the answers at the end the gradients are compared in single precision; without batch norm over
+all ranks with the statistics that were learnt, since those of a batch are not those of one process.
 
 Exit codes: 0 trained and all three answers ok; 1 an answer is not ok; 2 usage; 65 a data file is
 damaged; 66 data is missing; 69 the backend cannot run here; 70 any other error; 74 the model cannot

@@ -55,14 +55,19 @@ class Examples(Case):
         one, two = (numbers(self.folder / f"{ranks}.pt") for ranks in (1, 2))
         self.assertEqual(one.keys(), two.keys())
         floats = [key for key, values in one.items() if isinstance(values, tuple)]
-        self.assertGreater(len(floats), 40)
+        self.assertEqual(len(floats), 40)
         difference = max(abs(a - b) for key in floats for a, b in zip(one[key], two[key]))
         self.assertLess(difference, ROUNDING)
         self.assertTrue(all(one[key] == two[key] for key in one if key not in floats), "the numbers of batches differ")
 
     def test_the_cnn_without_batch_norm_over_all_ranks_is_ok_too(self):
-        job, code = self.ranks(2, CNN, *self.pictures(), "--no-sync-batch-norm", "--accumulate", 3, "--epochs", 1)
+        job, code = self.ranks(2, CNN, *self.pictures(), "--no-sync-batch-norm", "--accumulate", 3, "--warmup", 2, "--epochs", 1)
         self.assertEqual(code, 0, job.text())
+
+    def test_a_warm_up_longer_than_the_training_is_wrong_usage(self):
+        job = self.start(*self.pictures(), "--epochs", 1, "--warmup", 10, program=CNN)
+        self.assertEqual(job.wait(), 2, job.text())
+        self.assert_one_line(job, "--warmup 10 is too long for a training of 10 steps")
 
     def test_the_cnn_refuses_what_it_does_not_understand_in_one_line(self):
         for arguments, expected in ((["--data", "d", "--speed", 9], "unknown argument '--speed'"), ([], "--data DIR is missing"),
