@@ -14,7 +14,9 @@ namespace mnist {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace examples;
+using examples::Answers, examples::Judge, examples::Verdict;
+using examples::CorruptData, examples::MissingData, examples::Split;
+using examples::ReadIdx, examples::ReadSplit;
 using testing::HasSubstr;
 
 std::string BigEndian(uint32_t number) {
