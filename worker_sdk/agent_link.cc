@@ -1,6 +1,9 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <muster/worker.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -9,6 +12,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -51,7 +55,16 @@ std::string SocketInEnvironment() {
 
 class AgentLink::Impl {
  public:
+  using Aborted = std::function<void(int64_t generation)>;
+
   explicit Impl(const std::string& path) : socket_(Connect(path)), buffer_(kDatagramMax) {}
+  ~Impl() {
+    if (!listener_.joinable()) return;
+    eventfd_write(stop_.get(), 1);
+    listener_.join();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   bool connected() {
     const std::lock_guard lock(mutex_);
@@ -83,13 +96,52 @@ class AgentLink::Impl {
   };
 
   Heard Listen() {
-    const std::lock_guard lock(mutex_);
-    Receive();
-    Flush();
-    return heard_;
+    std::vector<Aborted> to_tell;
+    Heard heard;
+    {
+      const std::lock_guard lock(mutex_);
+      Receive();
+      Flush();
+      heard = heard_;
+      if (heard.aborted > told_) {
+        told_ = heard.aborted;
+        to_tell = listeners_;
+      }
+    }
+    for (const Aborted& aborted : to_tell) aborted(*heard.aborted);
+    return heard;
+  }
+
+  void OnAbort(Aborted aborted) {
+    const Aborted again = aborted;
+    std::optional<int64_t> already;
+    {
+      const std::lock_guard lock(mutex_);
+      listeners_.push_back(std::move(aborted));
+      already = told_;
+      StartListener();
+    }
+    if (already) again(*already);
   }
 
  private:
+  // A descriptor of the thread's own: hanging up closes the other one.
+  void StartListener() {
+    if (listener_.joinable() || !socket_.valid()) return;
+    ears_.reset(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
+    stop_.reset(eventfd(0, EFD_CLOEXEC));
+    if (ears_.valid() && stop_.valid()) listener_ = std::thread([this] { ListenOn(); });
+  }
+
+  void ListenOn() {
+    pollfd ready[] = {{ears_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+    while (connected()) {
+      if (poll(ready, 2, -1) < 0 && errno != EINTR) return;
+      if (ready[1].revents != 0) return;
+      Listen();
+    }
+  }
+
   // True once nothing waits any more.
   bool Flush() {
     while (socket_.valid() && !pending_.empty() && Send(pending_.front())) {
@@ -153,6 +205,10 @@ class AgentLink::Impl {
   std::deque<std::string> pending_;
   std::vector<char> buffer_;
   Heard heard_;
+  std::optional<int64_t> told_;  // to the listeners
+  std::vector<Aborted> listeners_;
+  UniqueFd ears_, stop_;
+  std::thread listener_;
 };
 
 AgentLink::AgentLink() : AgentLink(SocketInEnvironment()) {}
@@ -172,6 +228,9 @@ void AgentLink::step(int64_t n) { impl_->Mention("STEP=" + std::to_string(n)); }
 void AgentLink::status(std::string_view text) { impl_->Mention("STATUS=" + OneLine(text)); }
 bool AgentLink::drain_requested() { return impl_->Listen().drain; }
 std::optional<int64_t> AgentLink::aborted_generation() { return impl_->Listen().aborted; }
+void AgentLink::on_abort(std::function<void(int64_t generation)> aborted) {
+  impl_->OnAbort(std::move(aborted));
+}
 std::optional<std::string> AgentLink::members() { return impl_->Listen().members; }
 
 }  // namespace muster

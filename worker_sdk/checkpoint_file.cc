@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/unique_fd.h"
+#include "worker_sdk/checkpoint_rotation.h"
 
 namespace muster {
 namespace {
@@ -55,10 +56,12 @@ void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
   }
 }
 
-// A file as it was found. `damage` is empty if it is whole.
+enum class Kind { kMissing, kWhole, kDamaged, kForeign, kNewer };
+
+// A file as it was found. `trouble` is empty if it is whole.
 struct Found {
-  bool exists = false;
-  std::string damage;
+  Kind kind = Kind::kMissing;
+  std::string trouble;
   Header header{};
   std::string payload;
 };
@@ -75,22 +78,35 @@ size_t ReadUpTo(int fd, char* data, size_t size, const fs::path& path) {
   return done;
 }
 
-std::string DamageOf(const Header& header, size_t header_bytes, size_t file_size) {
+void Judge(Found& found, size_t header_bytes, uint64_t file_size) {
+  const Header& header = found.header;
+  const auto is = [&found](Kind kind, std::string trouble) {
+    found.kind = kind;
+    found.trouble = std::move(trouble);
+  };
   if (header_bytes < sizeof header) {
-    return "it ends at byte " + std::to_string(file_size) + ", inside the header";
+    return is(Kind::kDamaged,
+              "it ends at byte " + std::to_string(file_size) + ", inside the header");
   }
-  if (std::string_view(header.magic, sizeof header.magic) != kMagic) return "it is no checkpoint";
-  if (HashOf(header) != header.header_hash) return "its header was altered";
-  if (header.version != kVersion) {
-    return "its format is version " + std::to_string(header.version) + ", this program reads " +
-           std::to_string(kVersion);
+  if (std::string_view(header.magic, sizeof header.magic) != kMagic) {
+    return is(Kind::kForeign, "it is no checkpoint: at byte 0 there is no " + std::string(kMagic));
+  }
+  if (HashOf(header) != header.header_hash) {
+    return is(Kind::kDamaged, "bytes 0 to 55 do not match the checksum at byte 56");
+  }
+  if (header.version > kVersion) {
+    return is(Kind::kNewer, "at byte 8 it says format " + std::to_string(header.version) +
+                                ", this program knows up to " + std::to_string(kVersion));
   }
   const uint64_t expected = sizeof header + header.payload_size;
   if (file_size < expected) {
-    return "it ends at byte " + std::to_string(file_size) + " of " + std::to_string(expected);
+    return is(Kind::kDamaged,
+              "it ends at byte " + std::to_string(file_size) + " of " + std::to_string(expected));
   }
-  if (file_size > expected) return "bytes follow its end at " + std::to_string(expected);
-  return "";
+  if (file_size > expected) {
+    return is(Kind::kDamaged, "bytes follow its end at " + std::to_string(expected));
+  }
+  found.kind = Kind::kWhole;
 }
 
 Found Read(const fs::path& path, bool with_payload) {
@@ -102,21 +118,34 @@ Found Read(const fs::path& path, bool with_payload) {
   }
   struct stat status;
   if (fstat(file.get(), &status) != 0) Fail("read", path, errno);
-  found.exists = true;
-  const size_t size = static_cast<size_t>(status.st_size);
   const size_t header_bytes =
       ReadUpTo(file.get(), reinterpret_cast<char*>(&found.header), sizeof found.header, path);
-  found.damage = DamageOf(found.header, header_bytes, size);
-  if (!with_payload || !found.damage.empty()) return found;
+  Judge(found, header_bytes, static_cast<uint64_t>(status.st_size));
+  if (!with_payload || found.kind != Kind::kWhole) return found;
   found.payload.resize(found.header.payload_size);
   const size_t got = ReadUpTo(file.get(), found.payload.data(), found.payload.size(), path);
   if (got != found.payload.size() || Hash64(found.payload) != found.header.payload_hash) {
-    found.damage = "its content does not match its checksum";
+    found.kind = Kind::kDamaged;
+    found.trouble = "bytes 64 to " + std::to_string(status.st_size - 1) +
+                    " do not match the checksum at byte 48";
   }
   return found;
 }
 
-void RefuseThePast(const fs::path& path, const Header& disk, const Author& author) {
+[[noreturn]] void ThrowNewer(const fs::path& path, const Found& found) {
+  throw CheckpointError("checkpoint " + path.string() + ": " + found.trouble +
+                        ": go on with the newer program, or move it away");
+}
+
+// What must not be replaced.
+void Respect(const fs::path& path, const Found& current, const Author& author) {
+  const Header& disk = current.header;
+  if (current.kind == Kind::kNewer) ThrowNewer(path, current);
+  if (current.kind == Kind::kForeign) {
+    throw CheckpointError("cannot save to " + path.string() + ": " + current.trouble +
+                          ": not overwritten; move it away, or choose another name");
+  }
+  if (current.kind != Kind::kWhole) return;
   if (!BelongsToThePast(author, {disk.instance, disk.generation, disk.run})) return;
   const bool later_instance = disk.instance > author.instance;
   throw StaleGeneration("checkpoint " + path.string() + " is from generation " +
@@ -126,14 +155,12 @@ void RefuseThePast(const fs::path& path, const Header& disk, const Author& autho
                         ": not overwritten; a new run must load it first, or remove it");
 }
 
-// Keeps what is at `path` as path.previous. A damaged one must not push out a whole one.
-void KeepPrevious(const fs::path& path, const Found& current) {
-  if (!current.exists) return;
-  if (!current.damage.empty()) {
-    rename(path.c_str(), With(path, ".corrupt").c_str());
-    return;
-  }
-  const fs::path previous = With(path, ".previous");
+// Keeps what is at `path` among the previous ones. A damaged one must not push out a whole one.
+void KeepPrevious(const fs::path& path, const Found& current, int keep) {
+  if (current.kind == Kind::kDamaged) rename(path.c_str(), With(path, ".corrupt").c_str());
+  if (current.kind != Kind::kWhole || keep < 2) return;
+  ShiftPrevious(path, keep);
+  const fs::path previous = PreviousName(path, 1);
   const fs::path second_name = With(path, ".previous.tmp");
   unlink(second_name.c_str());
   // A second name for the same file first, so that `path` itself never goes away; file systems
@@ -159,14 +186,22 @@ void WriteTemporary(const fs::path& temporary, const fs::path& path, const Heade
                     std::string_view payload) {
   const UniqueFd file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file.valid()) Fail("write", path, errno);
-  try {
-    WriteAll(file.get(), {reinterpret_cast<const char*>(&header), sizeof header}, path);
-    WriteAll(file.get(), payload, path);
-    if (fsync(file.get()) != 0) Fail("write", path, errno);
-  } catch (...) {
-    unlink(temporary.c_str());
-    throw;
-  }
+  WriteAll(file.get(), {reinterpret_cast<const char*>(&header), sizeof header}, path);
+  WriteAll(file.get(), payload, path);
+  if (fsync(file.get()) != 0) Fail("write", path, errno);
+}
+
+Header HeaderFor(const Author& author, std::string_view payload) {
+  Header header{};
+  std::memcpy(header.magic, kMagic.data(), kMagic.size());
+  header.version = kVersion;
+  header.instance = author.instance;
+  header.generation = author.generation;
+  header.run = author.run;
+  header.payload_size = payload.size();
+  header.payload_hash = Hash64(payload);
+  header.header_hash = HashOf(header);
+  return header;
 }
 
 }  // namespace
@@ -186,57 +221,53 @@ uint64_t Hash64(std::string_view bytes) {
   return state;
 }
 
-void WriteCheckpoint(const fs::path& path, const Author& author, std::string_view payload) {
+void WriteCheckpoint(const fs::path& path, const Author& author, std::string_view payload,
+                     int keep) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) Fail("make the folder of", path, error.value());
   const Found current = Read(path, false);
-  if (current.exists && current.damage.empty()) RefuseThePast(path, current.header, author);
-
-  Header header{};
-  std::memcpy(header.magic, kMagic.data(), kMagic.size());
-  header.version = kVersion;
-  header.instance = author.instance;
-  header.generation = author.generation;
-  header.run = author.run;
-  header.payload_size = payload.size();
-  header.payload_hash = Hash64(payload);
-  header.header_hash = HashOf(header);
-
-  // A name of its own per author: a worker of the past that is still writing must not write into
-  // ours.
-  const fs::path temporary = With(
-      path, ".tmp." + std::to_string(author.instance) + "." + std::to_string(author.generation));
-  WriteTemporary(temporary, path, header, payload);
-  KeepPrevious(path, current);
-  if (rename(temporary.c_str(), path.c_str()) != 0) Fail("rename", path, errno);
+  Respect(path, current, author);
+  const fs::path temporary = TemporaryName(path, author.instance, author.generation);
+  try {
+    WriteTemporary(temporary, path, HeaderFor(author, payload), payload);
+    KeepPrevious(path, current, keep);
+    if (rename(temporary.c_str(), path.c_str()) != 0) Fail("rename", path, errno);
+  } catch (...) {
+    unlink(temporary.c_str());
+    throw;
+  }
   SyncFolder(folder, path);
+  RemoveSurplus(path, keep, author.instance, author.generation);
 }
 
 std::optional<CheckpointFile> ReadCheckpoint(const fs::path& path) {
-  const fs::path previous = With(path, ".previous");
-  std::string damages;
-  for (const fs::path& candidate : {path, previous}) {
+  std::vector<fs::path> candidates = PreviousFiles(path);
+  candidates.insert(candidates.begin(), path);
+  std::string troubles, moved;
+  for (const fs::path& candidate : candidates) {
     Found found = Read(candidate, true);
-    if (!found.exists) continue;
-    if (!found.damage.empty()) {
-      damages += (damages.empty() ? "" : "; ") + candidate.string() + ": " + found.damage;
+    if (found.kind == Kind::kMissing) continue;
+    if (found.kind == Kind::kNewer) ThrowNewer(candidate, found);
+    if (found.kind != Kind::kWhole) {
+      troubles += (troubles.empty() ? "" : "; ") + candidate.string() + ": " + found.trouble;
+      if (candidate == path) moved = "; moved to " + path.string() + ".corrupt";
       continue;
     }
     CheckpointFile file;
     file.author = {found.header.instance, found.header.generation, found.header.run};
     file.payload = std::move(found.payload);
     file.path = candidate;
-    if (!damages.empty()) {
-      rename(path.c_str(), With(path, ".corrupt").c_str());
-      file.note = "checkpoint damaged (" + damages + "; moved to " + path.string() +
-                  ".corrupt), going on from " + previous.string();
+    if (!moved.empty()) rename(path.c_str(), With(path, ".corrupt").c_str());
+    if (!troubles.empty()) {
+      file.note =
+          "checkpoint damaged (" + troubles + moved + "), going on from " + candidate.string();
     }
     return file;
   }
-  if (damages.empty()) return std::nullopt;
-  throw CheckpointCorrupt("no whole checkpoint: " + damages + "; remove it to start over");
+  if (troubles.empty()) return std::nullopt;
+  throw CheckpointCorrupt("no whole checkpoint: " + troubles + "; remove it to start over");
 }
 
 bool BelongsToThePast(const Author& writer, const Author& disk) {

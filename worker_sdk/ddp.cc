@@ -101,8 +101,8 @@ void DDPCore::Impl::LeaveAndRethrow(FailureNote note) {
 
 void DDPCore::Impl::Fail(const char* what, const std::exception& error) {
   const std::string message = MessageOf(error);
-  const FailureKind kind = Classify(message);
   Membership& membership = world_.membership();
+  const FailureKind kind = membership.KindOf(message);
   FailureNote note{kind, membership.WorldRank(), FirstLine(message), {}};
   if (kind == FailureKind::kUnusedParameter) {
     for (const size_t index : UnusedIndices(message)) {
@@ -163,9 +163,8 @@ void DDPCore::zero_grad(bool set_to_none) { impl_->ZeroGrad(set_to_none); }
 void DDPCore::begin_join(const JoinOptions& options) { impl_->BeginJoin(options); }
 void DDPCore::shadow_others() { impl_->ShadowOthers(); }
 void DDPCore::end_join() { impl_->EndJoin(); }
-double DDPCore::max_parameter_difference(std::string* worst) const {
-  return impl_->MaxParameterDifference(worst);
-}
+double DDPCore::max_parameter_difference() const { return impl_->MaxParameterDifference(); }
+void DDPCore::check_consistency(double atol) const { impl_->CheckConsistency(atol); }
 double DDPCore::max_gradient_difference(const at::Tensor& reference_loss) const {
   return impl_->MaxGradientDifference(reference_loss);
 }

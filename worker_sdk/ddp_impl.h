@@ -38,7 +38,8 @@ class DDPCore::Impl {
   void EndJoin();
 
   // In ddp_report.cc.
-  double MaxParameterDifference(std::string* worst) const;
+  double MaxParameterDifference() const;
+  void CheckConsistency(double atol) const;
   double MaxGradientDifference(const at::Tensor& reference_loss) const;
   Stats GetStats() const;
   const World& world() const { return world_; }
@@ -54,6 +55,7 @@ class DDPCore::Impl {
     std::vector<int> joined() const;
   };
 
+  double DifferenceFromLeader(const at::Tensor& parameter) const;  // this rank's; collective
   void CollectParameters();
   std::string Problem() const;
   NamedTensors AllNamed() const;

@@ -1,3 +1,4 @@
+#include "worker_sdk/checkpoint_file.h"
 #include "worker_sdk/ddp_impl.h"
 
 namespace muster {
@@ -9,19 +10,57 @@ double Milliseconds(const at::DDPLoggingData& data, const char* key) {
   return found == data.ints_map.end() ? 0 : static_cast<double>(found->second) / 1e6;
 }
 
+int64_t HashOf(const at::Tensor& parameter) {
+  const at::Tensor flat = parameter.detach().cpu().contiguous();
+  return static_cast<int64_t>(
+      Hash64({static_cast<const char*>(flat.const_data_ptr()), flat.nbytes()}));
+}
+
+Mismatch Strayed(const std::string& parameter, const std::vector<int>& ranks, double apart) {
+  Mismatch error("parameter " + parameter + " is not on " + RanksText(ranks) +
+                     " what it is on rank 0; it differs by up to " + std::to_string(apart) +
+                     ": was it changed outside of the optimizer?",
+                 parameter);
+  error.everywhere = true;
+  return error;
+}
+
 }  // namespace
 
-double DDPCore::Impl::MaxParameterDifference(std::string* worst) const {
-  std::vector<double> differences;
+double DDPCore::Impl::DifferenceFromLeader(const at::Tensor& parameter) const {
+  const at::Tensor leaders = parameter.detach().clone();
+  world_.broadcast(leaders, 0);
+  return MaxDifference(parameter, leaders);
+}
+
+double DDPCore::Impl::MaxParameterDifference() const {
+  double largest = 0;
   for (const auto& [name, parameter] : parameters_) {
-    const at::Tensor leaders = parameter.detach().clone();
-    world_.broadcast(leaders, 0);
-    differences.push_back(MaxDifference(parameter, leaders));
+    largest = std::max(largest, DifferenceFromLeader(parameter));
   }
-  const at::Tensor all = at::tensor(differences, at::kDouble);
+  const at::Tensor all = at::tensor({largest}, at::kDouble);
   world_.all_reduce(all, Op::max);  // on the CPU: Gloo is there with NCCL too
-  if (worst != nullptr) *worst = parameters_[all.argmax().item<int64_t>()].first;
-  return all.max().item<double>();
+  return all.item<double>();
+}
+
+void DDPCore::Impl::CheckConsistency(double atol) const {
+  // By rank and parameter: what is to be the same.
+  std::vector<int64_t> hashes;
+  for (const auto& [name, parameter] : parameters_) {
+    hashes.push_back(atol == 0 ? HashOf(parameter) : DifferenceFromLeader(parameter) > atol);
+  }
+  const at::Tensor all = world_.all_gather(at::tensor(hashes, at::kLong));
+  const at::Tensor differs = all.ne(all[0]).cpu();
+  if (!differs.any().item<bool>()) return;
+  const auto first = differs.any(0).to(at::kInt).argmax().item<int64_t>();
+  const auto& [name, parameter] = parameters_[static_cast<size_t>(first)];
+  std::vector<int> ranks;
+  for (int rank = 0; rank < world_.size(); ++rank) {
+    if (differs[rank][first].item<bool>()) ranks.push_back(rank);
+  }
+  const at::Tensor apart = at::tensor({DifferenceFromLeader(parameter)}, at::kDouble);
+  world_.all_reduce(apart, Op::max);
+  throw Strayed(name, ranks, apart.item<double>());
 }
 
 double DDPCore::Impl::MaxGradientDifference(const at::Tensor& reference_loss) const {

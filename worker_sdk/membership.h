@@ -7,19 +7,43 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
 #include "worker_sdk/failure.h"
+#include "worker_sdk/own_sockets.h"
 
 namespace muster {
+
+// What the agent's word closes from another thread, while the rank waits in a collective.
+class Lifeline {
+ public:
+  // `sockets` are Gloo's.
+  void Hold(c10::intrusive_ptr<c10d::ProcessGroup> group, OwnSockets sockets);
+  void LetGo() { Hold(nullptr, {}); }
+  void Cut();    // the agent's ABORT
+  void Close();  // the rank's own end
+  bool cut() const;
+
+ private:
+  mutable std::mutex mutex_;
+  c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  OwnSockets sockets_;
+  bool cut_ = false;
+};
 
 // One rank's part in one group of one generation: the store, the group, and how failures in it
 // become typed errors.
 class Membership {
  public:
+  Membership() = default;
+  ~Membership() { lifeline_->LetGo(); }
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
   Identity identity;  // rank and world_size are those of this group
   InitOptions options;
   at::Device device = at::kCPU;
@@ -29,7 +53,11 @@ class Membership {
 
   int WorldRank() const { return world_ranks[static_cast<size_t>(identity.rank)]; }
 
-  // The group. Throws PeerLost if it was left.
+  // From here on an ABORT of the agent ends this rank's part. Called once, when `group` is set;
+  // `sockets` are those that it uses.
+  void ObeyAgent(OwnSockets sockets);
+
+  // The group. Throws PeerLost if it was left, or if the agent said ABORT.
   const c10::intrusive_ptr<c10d::ProcessGroup>& Group() const;
 
   // Runs a collective. What c10d throws comes out as PeerLost, Timeout, or what another rank left
@@ -44,6 +72,9 @@ class Membership {
       ThrowTyped(what, error);
     }
   }
+
+  // What an error of the backend means here.
+  FailureKind KindOf(const std::string& message) const;
 
   // A lost peer or a time-out ends this rank's part, so that nobody waits for it, and the error
   // names those of whom nothing is heard.
@@ -60,8 +91,12 @@ class Membership {
  private:
   void CloseGroup();
   std::optional<FailureNote> Cause() const;
-  std::vector<int> SignOutAndFindSilent(const std::string& what);  // ranks of this group
-  void NeedStoreNoMore(const std::vector<int>& silent);
+  struct Patience;
+  std::vector<int> SignOutAndFindSilent(const std::string& what,
+                                        const Patience& patience);  // ranks of this group
+  void NeedStoreNoMore(const std::vector<int>& silent, const Patience& patience);
+
+  std::shared_ptr<Lifeline> lifeline_ = std::make_shared<Lifeline>();
 };
 
 // LibTorch's message without its backtrace.

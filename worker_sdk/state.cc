@@ -1,97 +1,65 @@
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <muster/state.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
 
 #include "worker_sdk/byte_stream.h"
-#include "worker_sdk/checkpoint_file.h"
+#include "worker_sdk/shared_outcome.h"
 #include "worker_sdk/state_bytes.h"
+#include "worker_sdk/state_shared.h"
 
 namespace muster {
 namespace {
 
-// How rank 0 fared, told to all.
-enum class Outcome : int64_t { kDone, kNothing, kStale, kCorrupt, kFailed };
-
-struct Report {
-  Outcome outcome = Outcome::kDone;
-  std::string text;
-};
-
-[[noreturn]] void Throw(const Report& report) {
-  switch (report.outcome) {
-    case Outcome::kStale:
-      throw StaleGeneration(report.text);
-    case Outcome::kCorrupt:
-      throw CheckpointCorrupt(report.text);
-    default:
-      throw CheckpointError(report.text);
-  }
-}
-
-// Runs `work` and says how it went instead of throwing: the other ranks wait for the answer.
-template <class F>
-Report Attempt(F&& work) {
-  try {
-    return work();
-  } catch (const StaleGeneration& error) {
-    return {Outcome::kStale, error.what()};
-  } catch (const CheckpointCorrupt& error) {
-    return {Outcome::kCorrupt, error.what()};
-  } catch (const std::exception& error) {
-    return {Outcome::kFailed, error.what()};
-  }
-}
-
-at::Tensor Pair(int64_t a, int64_t b) {
-  at::Tensor pair = at::empty({2}, at::kLong);
-  pair.data_ptr<int64_t>()[0] = a;
-  pair.data_ptr<int64_t>()[1] = b;
-  return pair;
-}
-
-// Rank 0's text, on every rank. In pieces, so that a large one needs no second copy of itself.
-void BroadcastText(const World& world, std::string& text, int64_t size) {
-  constexpr int64_t kPiece = 64 << 20;
-  text.resize(static_cast<size_t>(size));
-  for (int64_t from = 0; from < size; from += kPiece) {
-    const int64_t count = std::min(kPiece, size - from);
-    const at::Tensor piece = at::empty({count}, at::kByte);
-    std::memcpy(piece.data_ptr(), text.data() + from, static_cast<size_t>(count));
-    world.broadcast(piece);
-    std::memcpy(text.data() + from, piece.data_ptr(), static_cast<size_t>(count));
-  }
-}
-
-void Share(const World& world, Report& report) {
-  const at::Tensor head =
-      Pair(static_cast<int64_t>(report.outcome), static_cast<int64_t>(report.text.size()));
-  world.broadcast(head);
-  report.outcome = static_cast<Outcome>(head.data_ptr<int64_t>()[0]);
-  BroadcastText(world, report.text, head.data_ptr<int64_t>()[1]);
-}
-
-std::string Bytes(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.contiguous();
-  return {static_cast<const char*>(flat.const_data_ptr()), flat.nbytes()};
-}
+Time Now() { return Time(std::chrono::steady_clock::now().time_since_epoch()); }
 
 std::string Misfit(const std::string& name, const std::string& what) {
   return "the checkpoint does not fit this program: " + name + ": " + what;
 }
 
+Author AuthorOf(const Identity& self) { return {0, self.generation, Hash64(self.run_id)}; }
+
 }  // namespace
 
-State::State(World world) : world_(std::move(world)) {}
+State::Shared::Shared(World its_world, CheckpointOptions its_options)
+    : world(std::move(its_world)),
+      options(std::move(its_options)),
+      keeper(AuthorOf(world.identity()), options.keep(), [this](const std::filesystem::path& file) {
+        world.agent().checkpoint(file.string());
+      }) {}
+
+State::State(World world, CheckpointOptions options)
+    : shared_(std::make_unique<Shared>(std::move(world), std::move(options))) {
+  if (shared_->options.keep() < 1) throw Error("CheckpointOptions::keep must be at least 1");
+  if (shared_->options.every() < 0) throw Error("CheckpointOptions::every must not be negative");
+  if (shared_->options.every() > 0 && shared_->options.file().empty()) {
+    throw Error("CheckpointOptions::every needs a file");
+  }
+  add("muster.commits", shared_->commits);
+}
+
+State::~State() {
+  try {
+    shared_->keeper.Wait();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "the last checkpoint was not written: %s\n", error.what());
+  }
+}
+
+int64_t State::commits() const { return shared_->commits; }
+bool State::draining() const { return shared_->draining; }
+const Loaded& State::loaded() const { return shared_->loaded; }
 
 State& State::add_custom(const std::string& name, std::function<std::string()> snapshot,
                          std::function<void(std::string_view)> check,
                          std::function<void(std::string_view)> restore) {
-  for (const Entry& entry : entries_) {
+  for (const Entry& entry : shared_->entries) {
     if (entry.name == name) throw Error("State: '" + name + "' was added before");
   }
-  entries_.push_back({name, std::move(snapshot), std::move(check), std::move(restore)});
+  shared_->entries.push_back({name, std::move(snapshot), std::move(check), std::move(restore)});
   return *this;
 }
 
@@ -118,98 +86,166 @@ void State::add_bytes(const std::string& name, void* data, size_t size) {
       [=](std::string_view bytes) { std::memcpy(data, bytes.data(), size); });
 }
 
-// random numbers, the number of entries, and each one's name and bytes.
-std::string State::serialize(const std::string& random) const {
+// random numbers of all ranks, the number of entries, and each one's name and bytes.
+std::string State::serialize(const at::Tensor& random) const {
   ByteWriter writer;
-  writer.String(random);
-  writer.Number(entries_.size());
-  for (const Entry& entry : entries_) {
+  writer.String({static_cast<const char*>(random.const_data_ptr()), random.nbytes()});
+  writer.Number(shared_->entries.size());
+  for (const Entry& entry : shared_->entries) {
     writer.String(entry.name);
     writer.String(entry.snapshot());
   }
   return writer.Take();
 }
 
-void State::save(const std::filesystem::path& file) {
-  const std::string random = Bytes(world_.all_gather(RandomState(world_.device())));
-  Report report;
-  if (world_.leader()) {
-    report = Attempt([&] {
-      const Identity& self = world_.identity();
-      WriteCheckpoint(file, {instance_, self.generation, Hash64(self.run_id)}, serialize(random));
-      return Report();
-    });
+// The bytes of each entry, checked.
+std::vector<std::string_view> State::parts(std::string_view payload,
+                                           std::string_view* random) const {
+  const std::vector<Entry>& entries = shared_->entries;
+  std::vector<std::string_view> parts;
+  ByteReader reader(payload);
+  *random = reader.String();
+  const uint64_t count = reader.Number();
+  for (size_t i = 0; i < std::max<size_t>(count, entries.size()); ++i) {
+    const std::string saved(i < count ? reader.String() : "nothing");
+    const std::string name = i < entries.size() ? entries[i].name : "nothing";
+    if (saved != name) {
+      throw CheckpointError(Misfit(saved, "the program has " + name + " in its place"));
+    }
+    parts.push_back(reader.String());
+    try {
+      entries[i].check(parts[i]);
+    } catch (const CheckpointError& error) {
+      throw CheckpointError(Misfit(name, error.what()));
+    }
   }
-  Share(world_, report);
-  if (report.outcome != Outcome::kDone) Throw(report);
+  return parts;
 }
 
+void State::restore(const std::vector<std::string_view>& parts, std::string_view random) {
+  const World& world = shared_->world;
+  for (size_t i = 0; i < parts.size(); ++i) shared_->entries[i].restore(parts[i]);
+  // With another number of ranks there is no rank whose numbers these would be.
+  const at::Tensor own = RandomState(world.device());
+  if (random.size() != own.nbytes() * static_cast<size_t>(world.size())) return;
+  std::memcpy(own.data_ptr(), random.data() + own.nbytes() * static_cast<size_t>(world.rank()),
+              own.nbytes());
+  RestoreRandom(world.device(), own);
+}
+
+void State::commit() {
+  Shared& self = *shared_;
+  ++self.commits;
+  self.world.agent().step(self.commits);
+  if (self.rhythm.Count()) meet();
+  if (self.options.every() > 0 && self.commits % self.options.every() == 0) save();
+  if (self.draining && self.within_run) throw Drained();
+}
+
+// The news of all ranks, on every rank, and what follows from it.
+void State::meet() {
+  Shared& self = *shared_;
+  const World& world = self.world;
+  const CommitNews own = self.rhythm.Tell(Now(), world.leader(), world.agent().drain_requested(),
+                                          self.keeper.failed());
+  const at::Tensor news =
+      at::tensor({own.drain, own.remember, own.failed, own.commit_ns}, at::kLong);
+  world.all_reduce(news, Op::max);
+  const int64_t* all = news.const_data_ptr<int64_t>();
+  const CommitNews heard{all[0], all[1], all[2], all[3]};
+  self.rhythm.Heard(heard, Now());
+  if (heard.drain != 0) self.draining = true;
+  if (heard.failed != 0) wait();
+  if (heard.remember == 0 || !self.options.remember()) return;
+  const Time begin = Now();
+  const at::Tensor random = world.all_gather(RandomState(world.device()));
+  self.keeper.Remember({std::make_shared<const std::string>(serialize(random)), self.commits});
+  self.rhythm.Remembered(begin, Now());
+}
+
+bool State::rollback() {
+  const Remembered state = shared_->keeper.remembered();
+  if (!state.payload) return false;
+  std::string_view random;
+  restore(parts(*state.payload, &random), random);
+  shared_->keeper.RolledBack();
+  shared_->saved.reset();
+  return true;
+}
+
+void State::wait() {
+  OnLeader(shared_->world, [this] {
+    shared_->keeper.Wait();
+    return Report();
+  });
+}
+
+void State::save() { save(shared_->options.file()); }
+
+void State::save(const std::filesystem::path& file) {
+  Shared& self = *shared_;
+  if (file.empty()) throw Error("State::save: no file; name one, or set CheckpointOptions::file");
+  const at::Tensor random = self.world.all_gather(RandomState(self.world.device()));
+  self.saved.reset();
+  OnLeader(self.world, [&] {
+    self.keeper.Wait();  // before the copy is made, so that there are never two
+    const auto payload = std::make_shared<const std::string>(serialize(random));
+    self.keeper.Write(file, {payload, self.commits}, self.options.async());
+    return Report();
+  });
+  self.saved = self.commits;
+}
+
+Loaded State::load() { return load(shared_->options.file()); }
+
 Loaded State::load(const std::filesystem::path& file) {
-  Loaded loaded;
-  Report report;
-  if (world_.leader()) {
-    report = Attempt([&] {
-      auto found = ReadCheckpoint(file);
-      if (!found) return Report{Outcome::kNothing, ""};
-      const Identity& self = world_.identity();
-      const Author author{instance_, self.generation, Hash64(self.run_id)};
-      instance_ = Successor(found->author, author).instance;
-      ByteWriter writer;
-      writer.String(found->path.string());
-      writer.String(found->note);
-      writer.Number(static_cast<uint64_t>(found->author.generation));
-      writer.String(found->payload);
-      return Report{Outcome::kDone, writer.Take()};
-    });
-  }
-  Share(world_, report);
-  if (report.outcome == Outcome::kNothing) return loaded;
-  if (report.outcome != Outcome::kDone) Throw(report);
+  Shared& self = *shared_;
+  if (file.empty()) throw Error("State::load: no file; name one, or set CheckpointOptions::file");
+  Author author;
+  Report report = OnLeader(self.world, [&] {
+    self.keeper.Wait();
+    auto found = ReadCheckpoint(file);
+    if (!found) return Report{Outcome::kNothing, ""};
+    author = found->author;
+    ByteWriter writer;
+    writer.String(found->path.string());
+    writer.String(found->note);
+    writer.Number(static_cast<uint64_t>(found->author.generation));
+    writer.String(found->payload);
+    return Report{Outcome::kDone, writer.Take()};
+  });
+  self.loaded = {};
+  if (report.outcome == Outcome::kNothing) return self.loaded;
   ByteReader reader(report.text);
-  loaded.file = std::string(reader.String());
-  loaded.note = std::string(reader.String());
+  Loaded loaded{true, std::string(reader.String()), 0, std::string(reader.String())};
   loaded.generation = static_cast<int64_t>(reader.Number());
-  loaded.found = true;
-  apply(reader.String());
+  const auto payload = std::make_shared<const std::string>(reader.String());
+  report.text.clear();
+  apply(*payload);
+  self.loaded = loaded;
+  self.saved = self.commits;
+  self.keeper.GoOnFrom(author, {self.options.remember() ? payload : nullptr, self.commits});
   return loaded;
 }
 
+// Either every rank applies it or none does.
 void State::apply(std::string_view payload) {
+  const World& world = shared_->world;
   std::string_view random;
-  std::vector<std::string_view> parts;
+  std::vector<std::string_view> all;
   const Report report = Attempt([&] {
-    ByteReader reader(payload);
-    random = reader.String();
-    const uint64_t count = reader.Number();
-    for (size_t i = 0; i < std::max<size_t>(count, entries_.size()); ++i) {
-      const std::string saved(i < count ? reader.String() : "nothing");
-      const std::string name = i < entries_.size() ? entries_[i].name : "nothing";
-      if (saved != name) {
-        throw CheckpointError(Misfit(saved, "the program has " + name + " in its place"));
-      }
-      parts.push_back(reader.String());
-      try {
-        entries_[i].check(parts[i]);
-      } catch (const CheckpointError& error) {
-        throw CheckpointError(Misfit(name, error.what()));
-      }
-    }
+    all = parts(payload, &random);
     return Report();
   });
-  // Either every rank applies it or none does.
-  const at::Tensor fits = world_.all_gather(Pair(report.outcome == Outcome::kDone, 0)).select(1, 0);
-  if (report.outcome != Outcome::kDone) Throw(report);
+  const at::Tensor own = at::tensor({report.outcome == Outcome::kDone ? 1 : 0}, at::kInt);
+  const at::Tensor fits = world.all_gather(own).flatten();
+  const bool nowhere = !fits.any().item<bool>();
+  if (report.outcome != Outcome::kDone) Throw(report, nowhere);
   if (!fits.all().item<bool>()) {
     throw CheckpointError("rank " + std::to_string(fits.argmin().item<int64_t>()) +
                           " cannot apply the checkpoint; its own message says why");
   }
-  for (size_t i = 0; i < entries_.size(); ++i) entries_[i].restore(parts[i]);
-  // With another number of ranks there is no rank whose numbers these would be.
-  const at::Tensor own = RandomState(world_.device());
-  if (random.size() != own.nbytes() * static_cast<size_t>(world_.size())) return;
-  std::memcpy(own.data_ptr(), random.data() + own.nbytes() * static_cast<size_t>(world_.rank()),
-              own.nbytes());
-  RestoreRandom(world_.device(), own);
+  restore(all, random);
 }
 
 }  // namespace muster

@@ -159,6 +159,7 @@ void MakeGroup(Membership& self, const Deadline& deadline) {
     group->setBackend(at::kCUDA, Group::BackendType::NCCL, opened.backend);
   }
   const GlooAddress address = ChooseAddress(id, self.options);
+  const OwnSockets before = ConnectedSockets();
   try {
     group->setBackend(at::kCPU, Group::BackendType::GLOO,
                       MakeGlooBackend(c10::make_intrusive<c10d::PrefixStore>("gloo", self.store),
@@ -177,6 +178,7 @@ void MakeGroup(Membership& self, const Deadline& deadline) {
   }
   group->setDefaultBackend(nccl ? Group::BackendType::NCCL : Group::BackendType::GLOO);
   self.group = std::move(group);
+  self.ObeyAgent(Since(before, ConnectedSockets()));
 }
 
 // From here on init() is over: how long one collective may take. (NCCL was told from the start.)

@@ -16,12 +16,11 @@ using mnist::Options;
 
 constexpr int kNotOk = 1, kUsage = 2;
 
-// One line, and for the launcher's report too.
+// Every worker of a node finds the same fault in what they all share: one line per node is enough.
 int Fail(const muster::Identity& self, int code, const std::string& what) {
-  muster::AgentLink().error(what);
-  std::fprintf(stderr, "mnist: %s%s\n",
-               self.launched ? ("rank " + std::to_string(self.rank) + ": ").c_str() : "",
-               what.c_str());
+  muster::Error error(what);
+  error.everywhere = self.local_rank != 0;
+  muster::report_failure(error);
   return code;
 }
 
@@ -43,7 +42,7 @@ int Run(const muster::Identity& self, const Options& options) {
   }
   mnist::Trainer trainer(world, options, training, held_out);
   if (!trainer.Train()) {
-    if (world.leader()) std::printf("drained: saved, and ending early as asked\n");
+    if (world.leader()) std::printf("drained: ending early as asked\n");
     return EX_OK;
   }
   trainer.SaveModel();
@@ -61,45 +60,19 @@ int Run(const muster::Identity& self, const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  muster::Identity self;
-  // Every worker of a node finds the same fault in what they all share: one line per node is
-  // enough.
-  const auto fail_once = [&](int code, const std::string& what) {
-    if (self.local_rank == 0) return Fail(self, code, what);
-    // The launcher may take this one for the first that failed.
-    muster::AgentLink().error(what);
-    return code;
-  };
-  try {
-    self = muster::identity();
-    const Options options = mnist::ParseOptions({argv + 1, argv + argc});
-    if (options.help) {
+  return muster::record([&] {
+    const muster::Identity self = muster::identity();
+    try {
+      const Options options = mnist::ParseOptions({argv + 1, argv + argc});
+      if (!options.help) return Run(self, options);
       std::fputs(mnist::kHelp, stdout);
       return EX_OK;
+    } catch (const mnist::UsageError& error) {
+      return Fail(self, kUsage, std::string(error.what()) + "; mnist --help lists the options");
+    } catch (const mnist::CorruptData& error) {
+      return Fail(self, EX_DATAERR, error.what());
+    } catch (const mnist::MissingData& error) {
+      return Fail(self, EX_NOINPUT, error.what());
     }
-    return Run(self, options);
-  } catch (const mnist::UsageError& error) {
-    return fail_once(kUsage, std::string(error.what()) + "; mnist --help lists the options");
-  } catch (const mnist::CorruptData& error) {
-    return fail_once(EX_DATAERR, error.what());
-  } catch (const mnist::MissingData& error) {
-    return fail_once(EX_NOINPUT, error.what());
-  } catch (const muster::EnvironmentError& error) {
-    return Fail(self, EX_CONFIG, error.what());
-  } catch (const muster::BackendUnavailable& error) {
-    return fail_once(EX_UNAVAILABLE, error.what());
-  } catch (const muster::CheckpointCorrupt& error) {
-    return self.rank == 0 ? Fail(self, EX_DATAERR, error.what()) : EX_DATAERR;
-  } catch (const muster::StaleGeneration& error) {
-    return self.rank == 0 ? Fail(self, EX_TEMPFAIL, error.what()) : EX_TEMPFAIL;
-  } catch (const muster::CheckpointError& error) {
-    return self.rank == 0 ? Fail(self, EX_IOERR, error.what()) : EX_IOERR;
-  } catch (const muster::PeerLost& error) {
-    return Fail(self, EX_TEMPFAIL, error.what());
-  } catch (const muster::Timeout& error) {
-    return Fail(self, EX_TEMPFAIL, error.what());
-  } catch (const std::exception& error) {
-    const std::string what = error.what();
-    return Fail(self, EX_SOFTWARE, what.substr(0, what.find('\n')));
-  }
+  });
 }

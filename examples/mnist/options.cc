@@ -21,7 +21,7 @@ process or many.
   --lr X                  learning rate, default 0.01 (momentum is 0.9)
   --checkpoint-dir DIR    save there after each epoch, and go on from there
   --checkpoint-every N    save each N steps too
-  --save-model FILE       the trained network, as torch::save writes it
+  --save-model FILE       the trained network as a state_dict, which Python's torch.load reads
   --seed N                of the first parameters and of the order of the data, default 1
 
 Exit codes: 0 trained and all three answers ok; 1 an answer is not ok; 2 usage; 65 a data file or

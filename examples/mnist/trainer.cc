@@ -4,22 +4,18 @@
 #include <torch/data/dataloader.h>
 #include <torch/data/datasets/base.h>
 #include <torch/nn/functional/loss.h>
-#include <torch/serialize.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 namespace mnist {
 namespace {
 
 // MNIST's own mean and deviation.
 constexpr double kMean = 0.1307, kDeviation = 0.3081;
-// How often the ranks ask each other whether one of them is to drain, in steps.
-constexpr int64_t kDrainEvery = 8;
 
 // Hands out indices: the samples are in one tensor already, a batch is one index_select.
 struct Indices : torch::data::datasets::Dataset<Indices, size_t> {
@@ -37,8 +33,11 @@ int64_t CountLost(const at::Tensor& values) {
   return values.numel() - at::isfinite(values).sum().item<int64_t>();
 }
 
-std::filesystem::path CheckpointFile(const Options& options) {
-  return options.checkpoint_dir / "mnist.ckpt";
+muster::CheckpointOptions Checkpoints(const Options& options) {
+  if (options.checkpoint_dir.empty()) return {};
+  return muster::CheckpointOptions()
+      .file(options.checkpoint_dir / "mnist.ckpt")
+      .every(options.checkpoint_every);
 }
 
 std::shared_ptr<Net> MakeNet(const muster::World& world, uint64_t seed) {
@@ -72,38 +71,34 @@ Trainer::Trainer(muster::World world, const Options& options, const Split& train
       ddp_(net_, world_),
       optimizer_(net_->parameters(), torch::optim::SGDOptions(options.lr).momentum(0.9)),
       sampler_(training.count, world_, muster::SamplerOptions().seed(options.seed)),
-      state_(world_) {
+      state_(world_, Checkpoints(options)) {
   state_.add("net", *net_).add("optimizer", optimizer_).add("sampler", sampler_);
-  state_.add("epoch", epoch_).add("step", step_);
+  state_.add("epoch", epoch_);
   state_.add("loss_sum", loss_sum_).add("loss_count", loss_count_);
 }
 
 bool Trainer::Train() {
-  Resume();
-  world_.agent().ready();
-  while (epoch_ < options_.epochs) {
-    if (!TrainEpoch()) return false;
-    ReportEpoch();
-    ++epoch_;
-    loss_sum_ = 0;
-    loss_count_ = 0;
-    Save();
-  }
-  return true;
+  return muster::run(world_, state_, [this] {
+    TellResumed();
+    while (epoch_ < options_.epochs) {
+      TrainEpoch();
+      ReportEpoch();
+      ++epoch_;
+      loss_sum_ = 0;
+      loss_count_ = 0;
+      if (!options_.checkpoint_dir.empty()) state_.save();
+    }
+  });
 }
 
-bool Trainer::TrainEpoch() {
+void Trainer::TrainEpoch() {
   sampler_.set_epoch(static_cast<size_t>(epoch_));
   const auto loader = torch::data::make_data_loader(Indices(sampler_.size()), sampler_,
                                                     static_cast<size_t>(options_.batch_size));
   for (const std::vector<size_t>& indices : *loader) {
     Step(indices);
-    const bool due = options_.checkpoint_every > 0 && step_ % options_.checkpoint_every == 0;
-    const bool drain = DrainAgreed();
-    if (due || drain) Save();
-    if (drain) return false;
+    state_.commit();
   }
-  return true;
 }
 
 void Trainer::Step(const std::vector<size_t>& indices) {
@@ -118,31 +113,14 @@ void Trainer::Step(const std::vector<size_t>& indices) {
   loss_sum_ += batch_loss * static_cast<double>(indices.size());
   loss_count_ += static_cast<int64_t>(indices.size());
   sampler_.consumed(indices.size());
-  world_.agent().step(++step_);
   ShowProgress(batch_loss);
 }
 
-// The request reaches each rank at another moment, and all must stop after the same step.
-bool Trainer::DrainAgreed() {
-  if (step_ % kDrainEvery != 0) return false;
-  const at::Tensor drain = at::full({1}, world_.agent().drain_requested() ? 1 : 0, at::kInt);
-  world_.all_reduce(drain, muster::Op::max);
-  return drain.item<int>() != 0;
-}
-
-void Trainer::Save() {
-  if (options_.checkpoint_dir.empty()) return;
-  state_.save(CheckpointFile(options_));
-  if (world_.leader()) world_.agent().checkpoint(CheckpointFile(options_).string());
-}
-
-void Trainer::Resume() {
-  if (options_.checkpoint_dir.empty()) return;
-  const muster::Loaded loaded = state_.load(CheckpointFile(options_));
+void Trainer::TellResumed() const {
+  const muster::Loaded& loaded = state_.loaded();
   if (!loaded || !world_.leader()) return;
-  if (!loaded.note.empty()) std::fprintf(stderr, "mnist: %s\n", loaded.note.c_str());
   std::printf("going on from %s: epoch %ld, step %ld\n", loaded.file.c_str(),
-              static_cast<long>(epoch_ + 1), static_cast<long>(step_));
+              static_cast<long>(epoch_ + 1), static_cast<long>(state_.commits()));
   std::fflush(stdout);
 }
 
@@ -176,7 +154,7 @@ void Trainer::ShowProgress(double batch_loss) {
                static_cast<long>(epoch_ + 1), static_cast<long>(options_.epochs),
                100.0 - 100.0 * static_cast<double>(sampler_.remaining()) /
                            static_cast<double>(sampler_.size()),
-               static_cast<long>(step_), batch_loss);
+               static_cast<long>(state_.commits() + 1), batch_loss);
 }
 
 Answers Trainer::Answer() {
@@ -230,20 +208,7 @@ void CheckSaveModel(const Options& options) {
 
 void Trainer::SaveModel() const {
   if (options_.save_model.empty() || !world_.leader()) return;
-  const std::string temporary = options_.save_model.string() + ".tmp";
-  try {
-    // Through a stream: given a name, LibTorch would write that name into the file.
-    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    file.exceptions(std::ios::failbit | std::ios::badbit);
-    torch::save(net_, file);
-    file.close();
-    std::filesystem::rename(temporary, options_.save_model);
-  } catch (const std::exception& error) {
-    unlink(temporary.c_str());
-    const std::string why = error.what();
-    throw muster::CheckpointError("cannot write the model to " + options_.save_model.string() +
-                                  ": " + why.substr(0, why.find('\n')));
-  }
+  muster::save_state_dict(*net_, options_.save_model);
 }
 
 }  // namespace mnist

@@ -46,11 +46,9 @@ class Trainer {
   void SaveModel() const;
 
  private:
-  bool TrainEpoch();
+  void TellResumed() const;
+  void TrainEpoch();
   void Step(const std::vector<size_t>& indices);
-  void Save();
-  void Resume();
-  bool DrainAgreed();
   void ShowProgress(double batch_loss);
   void ReportEpoch();
 
@@ -63,7 +61,7 @@ class Trainer {
   muster::DistributedSampler sampler_;
   muster::State state_;
   // What a resumed run must know besides.
-  int64_t epoch_ = 0, step_ = 0;
+  int64_t epoch_ = 0;
   double loss_sum_ = 0;  // of this rank in this epoch, over loss_count_ pictures
   int64_t loss_count_ = 0;
 };

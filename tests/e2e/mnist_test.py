@@ -92,6 +92,23 @@ class OneNode(Mnist):
         self.assertRegex(job.text("out"), r"(?m)^gradients .* +ok$")
 
 
+    def test_a_worker_killed_before_any_checkpoint_costs_no_more_than_the_last_commits(self):
+        # Each picture is a step: 160 in the first epoch, after which the first checkpoint would be.
+        training = [MNIST, "--data", self.folder, "--epochs", 2, "--batch-size", 1]
+        whole, killed = self.folder / "long.pt", self.folder / "saved.pt"
+        job = self.start("run", "--standalone", "--nproc-per-node", 2, *training, "--save-model", whole)
+        self.assertEqual(job.wait(), 0, job.text())
+        job = self.start("run", "--standalone", "--nproc-per-node", 2, "--max-restarts", 1, "--log-level", "debug",
+                         *training, "--save-model", killed, "--checkpoint-dir", self.folder / "saved")
+        pid = int(job.wait_line(r"rank 1 \(local rank 1\) is pid (\d+)").group(1))
+        job.wait_line(r"rank 1 \(local rank 1\) says STEP=\d\d$")
+        os.kill(pid, signal.SIGKILL)
+        self.assertEqual(job.wait(), 0, job.text())
+        self.assertRegex(job.text("out"), r"going on from .*: epoch 1, step [1-9]")
+        self.assertEqual(killed.read_bytes(), whole.read_bytes(), "the parameters differ")
+        self.assert_nothing_left(job)
+
+
 class TwoNodes(Mnist):
     """Two agents train one model; the bits are those of two workers on one node."""
 

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -152,6 +153,40 @@ class Mnist(unittest.TestCase):
         outputs = self.finish(workers)
         self.assertIn("drained", outputs[0][0])
         self.assertTrue((self.folder / "c" / "mnist.ckpt").exists())
+
+    def test_an_abort_of_the_agent_frees_a_rank_that_waits_for_one_that_is_frozen(self):
+        for frozen, waiting in [(1, 0), (0, 1)]:  # rank 0 has the store
+            agents = [FakeAgent(self.folder / f"{frozen}{rank}") for rank in range(2)]
+            folder = self.folder / f"frozen{frozen}"
+            arguments = ["--data", self.data, "--epochs", 500, "--checkpoint-dir", folder, "--batch-size", 1]
+            workers = self.start_ranks(2, *arguments, sockets=[agent.path for agent in agents])
+            agents[waiting].wait_for("STEP=20")
+            workers[frozen].send_signal(signal.SIGSTOP)
+            agents[waiting].say("ABORT=0")
+            said = time.monotonic()
+            output = workers[waiting].communicate(timeout=TIMEOUT)
+            print(f"rank {waiting} left {time.monotonic() - said:.2f} s after the ABORT", file=sys.stderr)
+            self.assertEqual(workers[waiting].returncode, 75, output)
+            self.assertEqual(len(output[1].splitlines()), 1, output)
+            self.assertIn(f"mnist: rank {waiting}: ", output[1])
+            self.assertIn("the agent says that a peer of this generation is gone (ABORT)", output[1])
+            # Rank 0 saves the last commit that it remembers.
+            self.assertEqual((folder / "mnist.ckpt").exists(), waiting == 0)
+            workers[frozen].kill()
+
+    def test_a_terminated_leader_saves_its_last_commit(self):
+        agents = [FakeAgent(self.folder / f"t{rank}") for rank in range(2)]
+        arguments = ["--data", self.data, "--epochs", 3, "--checkpoint-dir", self.folder / "t", "--batch-size", 1,
+                     "--save-model", self.folder / "t.pt"]
+        workers = self.start_ranks(2, *arguments, sockets=[agent.path for agent in agents])
+        agents[0].wait_for("STEP=40")
+        workers[0].terminate()
+        self.finish(workers, [-signal.SIGTERM, 75])
+        outputs = self.finish(self.start_ranks(2, *arguments))
+        self.assertRegex(outputs[0][0], r"going on from .*mnist.ckpt: epoch 1, step [1-9]")
+        whole = self.folder / "whole.pt"
+        self.finish(self.start_ranks(2, *arguments[:4], "--batch-size", 1, "--save-model", whole))
+        self.assertEqual(whole.read_bytes(), (self.folder / "t.pt").read_bytes())
 
     def test_damaged_data_is_one_line_with_file_offset_and_cause(self):
         whole = (self.data / "train-images-idx3-ubyte").read_bytes()

@@ -1,61 +1,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <muster/worker.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-#include <cstring>
-#include <filesystem>
-#include <vector>
+#include <future>
 
-#include "base/unique_fd.h"
+#include "tests/worker_sdk/fake_agent.h"
 
 namespace muster {
 namespace {
 
 using testing::Each;
 using testing::ElementsAre;
-
-// The agent's end: listens at a path of its own and takes one worker.
-class FakeAgent {
- public:
-  // Not in the test's own folder, whose path may be longer than a socket's may be.
-  FakeAgent() : path_("/tmp/muster-agent-link." + std::to_string(getpid())) {
-    unlink(path_.c_str());
-    listener_.reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path_.c_str(), sizeof address.sun_path - 1);
-    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(listen(listener_.get(), 1), 0);
-  }
-  ~FakeAgent() { unlink(path_.c_str()); }
-
-  const std::string& path() const { return path_; }
-  void Accept() { worker_.reset(accept(listener_.get(), nullptr, nullptr)); }
-  void HangUp() { worker_.reset(); }
-  void Say(const std::string& datagram) {
-    ASSERT_EQ(send(worker_.get(), datagram.data(), datagram.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(datagram.size()));
-  }
-  // All that has arrived.
-  std::vector<std::string> Hear() {
-    std::vector<std::string> heard;
-    std::string buffer(1 << 16, '\0');
-    while (true) {
-      const ssize_t size = recv(worker_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-      if (size <= 0) return heard;
-      heard.push_back(buffer.substr(0, static_cast<size_t>(size)));
-    }
-  }
-
- private:
-  std::string path_;
-  UniqueFd listener_;
-  UniqueFd worker_;
-};
 
 TEST(AgentLink, SaysEachThingAsOneDatagram) {
   FakeAgent agent;
@@ -139,6 +94,37 @@ TEST(AgentLink, AnAgentThatGoesIsNoticedAndItsLastWordIsKept) {
   EXPECT_FALSE(link.connected());
   EXPECT_TRUE(link.drain_requested());
   link.step(2);
+}
+
+TEST(AgentLink, AnAbortIsToldToAThreadThatAsksNothing) {
+  FakeAgent agent;
+  AgentLink link(agent.path());
+  agent.Accept();
+  std::promise<int64_t> first, second;
+  link.on_abort(
+      [&](int64_t generation) { (generation == 3 ? first : second).set_value(generation); });
+  agent.Say("DRAIN=1");
+  agent.Say("ABORT=3\nABORT=2");
+  EXPECT_EQ(first.get_future().get(), 3);
+  agent.Say("ABORT=3");  // no second time
+  agent.Say("ABORT=4");
+  EXPECT_EQ(second.get_future().get(), 4);
+  EXPECT_TRUE(link.drain_requested());
+}
+
+TEST(AgentLink, AnAbortThatWasSaidBeforeIsToldAtOnceAndNobodyOutlivesTheLink) {
+  FakeAgent agent;
+  int64_t heard = 0;
+  {
+    AgentLink link(agent.path());
+    agent.Accept();
+    agent.Say("ABORT=7");
+    EXPECT_EQ(link.aborted_generation(), 7);
+    link.on_abort([&](int64_t generation) { heard = generation; });
+    EXPECT_EQ(heard, 7);
+  }
+  AgentLink nobody("");
+  nobody.on_abort([](int64_t) { ADD_FAILURE(); });
 }
 
 TEST(AgentLink, IsFoundThroughTheEnvironment) {

@@ -476,6 +476,17 @@ TEST(Ddp, ARankThatStrayedIsFoundByName) {
       ADD_FAILURE() << "no error";
     } catch (const Mismatch& error) {
       EXPECT_EQ(error.parameter, "fc2.bias");
+      EXPECT_TRUE(error.everywhere);
+      EXPECT_THAT(error.what(), HasSubstr("fc2.bias is not on rank 1 what it is on rank 0; it "
+                                          "differs by up to 0.25"));
+    }
+    // The first one, however small the difference is, and only if it is to count.
+    if (rank == 1) net->fc1->bias.detach()[2] *= 1 + 1e-6;
+    try {
+      ddp.check_consistency();
+      ADD_FAILURE() << "no error";
+    } catch (const Mismatch& error) {
+      EXPECT_EQ(error.parameter, "fc1.bias");
     }
     if (rank == 1) net->fc2->bias.detach()[1] = NAN;
     EXPECT_EQ(ddp.max_parameter_difference(), INFINITY);

@@ -69,18 +69,11 @@ class DistributedDataParallel {
 
   // Collective: the largest difference of any parameter between any rank and rank 0; NaN counts as
   // infinite unless both have it.
-  double max_parameter_difference() const { return core_.max_parameter_difference(nullptr); }
-  // Collective: throws Mismatch, on every rank, if that is more than `atol`.
-  void check_consistency(double atol = 0) const {
-    std::string worst;
-    const double difference = core_.max_parameter_difference(&worst);
-    if (!(difference <= atol)) {
-      throw Mismatch("the ranks' copies of parameter " + worst + " differ by up to " +
-                         std::to_string(difference) +
-                         ": were they changed outside of the optimizer?",
-                     worst);
-    }
-  }
+  double max_parameter_difference() const { return core_.max_parameter_difference(); }
+  // Collective: throws Mismatch, on every rank, that names the first parameter, in the order of the
+  // module, of which the ranks' copies differ by more than `atol`, the ranks, and by how much. With
+  // 0 every bit counts, and only a hash per parameter is sent.
+  void check_consistency(double atol = 0) const { core_.check_consistency(atol); }
   // Collective: how far the gradients of the last synchronised backward are from those of
   // `reference_loss`, which every rank computed with module() itself (not through this wrapper) on
   // the joined batch. The hooks stay quiet.

@@ -29,7 +29,8 @@ class DDPCore {
   void set_sync(bool sync);
   bool sync() const;
   void zero_grad(bool set_to_none);
-  double max_parameter_difference(std::string* worst) const;
+  double max_parameter_difference() const;
+  void check_consistency(double atol) const;
   double max_gradient_difference(const at::Tensor& reference_loss) const;
   void begin_join(const JoinOptions& options);
   void shadow_others();

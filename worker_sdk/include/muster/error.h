@@ -10,9 +10,11 @@
 // What the SDK throws. what() is one line: what was tried, on what, and what to do about it.
 namespace muster {
 
+// Any of them.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  bool everywhere = false;  // every rank throws it with this very text: one need print it
 };
 
 // RANK, WORLD_SIZE and their like are there only in part, or one of them is no valid value.

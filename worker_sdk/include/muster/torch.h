@@ -7,8 +7,11 @@
 #include <muster/ddp.h>
 #include <muster/error.h>
 #include <muster/learning_rate.h>
+#include <muster/record.h>
+#include <muster/run.h>
 #include <muster/sampler.h>
 #include <muster/state.h>
+#include <muster/state_dict.h>
 #include <muster/worker.h>
 #include <muster/world.h>
 

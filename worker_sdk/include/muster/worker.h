@@ -73,6 +73,11 @@ class AgentLink {
   std::optional<int64_t> aborted_generation();  // the highest; leave that generation's collectives
   std::optional<std::string> members();         // the newest MEMBERS datagram, as it came
 
+  // Calls `aborted` once for each generation that the agent says ABORT of, also if it has said it
+  // before: at once, from a thread that waits for it, or from a call above that hears it first. It
+  // must not call this object. Whoever is called may still be called until this object is gone.
+  void on_abort(std::function<void(int64_t generation)> aborted);
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
