@@ -81,15 +81,18 @@ TEST_F(RecordTest, WhatIsNoExceptionIsAnErrorToo) {
 }
 
 TEST_F(RecordTest, WhatEveryRankThrowsIsPrintedByRankZero) {
-  CheckpointError full("the disk is full");
-  full.everywhere = true;
+  const auto full = [] {
+    CheckpointError error("the disk is full");
+    error.everywhere = true;
+    return error;
+  };
   CaptureStderr();
-  EXPECT_EQ(record([&] { throw full; }), 74);
+  EXPECT_EQ(record([&] { throw full(); }), 74);
   EXPECT_EQ(GetCapturedStderr(), "");
   EXPECT_THAT(Json(), HasSubstr("the disk is full"));
   setenv("RANK", "0", 1);
   CaptureStderr();
-  EXPECT_EQ(record([&] { throw full; }), 74);
+  EXPECT_EQ(record([&] { throw full(); }), 74);
   EXPECT_THAT(GetCapturedStderr(), HasSubstr("rank 0: the disk is full"));
 }
 

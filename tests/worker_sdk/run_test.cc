@@ -325,6 +325,7 @@ TEST_F(RunTest, AnAbortOfTheAgentEndsACollectiveWithAPeerThatHangs) {
     WithAgent self(rank);
     const World& world = *self.world;
     const World pair = world.subgroup({0, 1});
+    pair.barrier();  // it is whole
     char byte = 0;
     if (rank == 1) {
       EXPECT_EQ(read(done[0], &byte, 1), 1);

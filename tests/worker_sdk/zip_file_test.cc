@@ -82,9 +82,8 @@ TEST(ZipFile, WithAnyByteAlteredItIsReadTheSameOrATypedError) {
 
 TEST(ZipFile, WhatIsNoZipFileOrNotThereIsATypedError) {
   EXPECT_THAT(ReadAll("hello"), testing::HasSubstr("no zip file, or ends too early, at byte 5"));
-  EXPECT_THROW(ZipReader("/nonexistent/file"), CheckpointError);
-  const std::string folder = testing::TempDir();
-  EXPECT_THROW(ZipReader{folder}, CheckpointError);
+  EXPECT_THROW(ZipReader{"/nonexistent/file"}, CheckpointError);
+  EXPECT_THROW(ZipReader{testing::TempDir()}, CheckpointError);
 }
 
 }  // namespace
