@@ -167,7 +167,9 @@ TEST_F(RunTest, TellsReadyAndStepsAndSavesItsEnd) {
     const auto heard = self.agent.Hear();
     const std::vector<std::string> lines = {"READY=1", "STEP=1", "STEP=2", "STEP=3"};
     EXPECT_EQ(heard.size(), lines.size() + (rank == 0 ? 1 : 0)) << "the CHECKPOINT of rank 0";
-    for (size_t i = 0; i < std::min(lines.size(), heard.size()); ++i) EXPECT_EQ(heard[i], lines[i]);
+    for (size_t i = 0; i < std::min(lines.size(), heard.size()); ++i) {
+      EXPECT_EQ(heard[i], lines[i]);
+    }
     int calls = 0;
     Training again(*self.world, InFile());
     EXPECT_TRUE(run(*self.world, again.state, [&] {
