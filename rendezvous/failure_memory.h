@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "rendezvous/job_record.h"
 #include "rendezvous/settings.h"
 
 namespace muster {
@@ -25,7 +26,14 @@ class FailureMemory {
   // Ends the exclusions that are over, and names their nodes.
   std::vector<std::string> Forgive(Time now);
 
+  // What outlives the master, by node. It does not change with time alone.
+  std::vector<FailureRecord> Record() const;
+  // Goes on from there, as if the latest failure of all were of `now`.
+  void Restore(const std::vector<FailureRecord>& records, Time now, const JobSettings& settings);
+
  private:
+  void Exclude(const std::string& node_id, Time now, const JobSettings& settings);
+
   std::map<std::string, std::deque<Time>> failures_;  // the latest max_node_failures of each node
   std::map<std::string, Time> excluded_;              // until then
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "rendezvous/incident.h"
 #include "rendezvous/messages.h"
 #include "rendezvous/reason.h"
@@ -15,6 +16,12 @@ namespace muster {
 // What a master must know of a job when it starts again: what RoundMachine::Record() gives and its
 // restoring constructor takes. Plain values; as bytes: rendezvous/state_codec.h. What agents tell
 // again when they re-attach (addresses, ports, what runs) is not in it.
+//
+// Times are durations between events of the record: it never changes because time passes, and the
+// clocks of two masters are never compared. Whoever goes on with it begins to count anew: a drain
+// has all its patience again, the latest failure of a node counts as of that moment. So no worker
+// is stopped for an absence of the master, and an exclusion may last longer by the time that the
+// master before had counted since that failure.
 
 // A place of the current generation.
 struct SeatRecord {
@@ -36,8 +43,25 @@ struct NodeRecord {
   uint64_t incarnation = 0;
   int last_group_rank = -1;  // for stable ranks
   bool leaving = false;
+  bool draining = false;  // it is to leave at the next commit point, or has been told to go
   std::vector<uint64_t> retired = {};
   bool operator==(const NodeRecord&) const = default;
+};
+
+// A drain that is under way.
+struct DrainRecord {
+  std::string who;
+  bool whole_job = false;
+  Duration patience{};
+  bool operator==(const DrainRecord&) const = default;
+};
+
+// The failures of a node that may exclude it (rendezvous/failure_memory.h).
+struct FailureRecord {
+  std::string node_id;
+  // The oldest first: how long each happened before the latest one of any node of the job.
+  std::vector<Duration> before_latest;
+  bool operator==(const FailureRecord&) const = default;
 };
 
 struct JobRecord {
@@ -62,7 +86,10 @@ struct JobRecord {
 
   std::vector<NodeRecord> nodes;  // by id
   Incident incident;              // of the generation that is under way or being stopped
+  std::vector<std::string> lost;  // in that incident, where failures of nodes count; by id
   Reason reason;                  // why it is being stopped
+  std::optional<DrainRecord> drain;
+  std::vector<FailureRecord> failures;  // by node id
   std::optional<Leaving> last_leave;
   std::optional<Verdict> verdict;  // when closed
 

@@ -127,6 +127,8 @@ void RoundMachine::Reconcile(Node& node) {
     const Running others{WorkersPhase::kStopping, seat->assignment};
     ReconcileSeat(node, is_current ? running : has_others ? others : Running());
   }
+  // It was let go, and may not have heard of it.
+  if (node.draining && node.leaving && node.group_rank < 0) LetGo(node, "an operator");
   if (!has_others || phase_ == RoundPhase::kClosed) return;
   node.stale_generation = generation;
   Order(node, generation, {ReasonCode::kStaleWorkers, node.id, generation, generation_});

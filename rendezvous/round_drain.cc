@@ -16,6 +16,7 @@ void RoundMachine::On(const DrainRequested& event) {
   if (!whole_job) {
     if (node == nullptr || !node->attached() || node->leaving) return;
     node->draining = true;
+    Changed();
     roster_.Touch(*node);
     if (node->group_rank < 0) return LetGo(*node, event.who);
   } else if (seats_.empty()) {
@@ -30,12 +31,14 @@ void RoundMachine::On(const DrainRequested& event) {
   order.patience = patience;
   order.deadline = now_ + patience;
   drain_ = order;
+  Changed();
 }
 
 // All members are told: whose peers stop at another step than they cannot come to that point.
 void RoundMachine::TellDrain() {
   if (drain_->told_generation == generation_) return;
   drain_->told_generation = generation_;
+  if (drain_->deadline == kNever) drain_->deadline = now_ + drain_->patience;
   SetReason(DrainReason());
   for (const Seat& seat : seats_.all()) {
     if (!seat.lost && seat.phase == WorkersPhase::kRunning) SendDrain(*roster_.Find(seat.node_id));

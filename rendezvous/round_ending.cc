@@ -75,7 +75,7 @@ void RoundMachine::Lose(Node& node, const Reason& cause) {
   }
   if (!node.leaving) out_.Log(cause);
   if (node.last_group_rank < 0) {
-    if (!node.retired.empty()) Changed();
+    if (node.draining || !node.retired.empty()) Changed();
     roster_.Erase(node);
   } else if (!node.leaving) {
     gate_.ExpectSuccessor(now_, *settings_);

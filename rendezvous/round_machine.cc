@@ -141,8 +141,9 @@ void RoundMachine::On(const WokeUp& event) {
     out_.Log(
         {ReasonCode::kMasterWasAway, "", Milliseconds(event.asleep), Milliseconds(kRecoveryGrace)});
   }
-  if (drain_) drain_->deadline += event.missed;
-  for (Time* deadline : {&recovery_.deadline, &exit_barrier_deadline_}) {
+  Time none = kNever;
+  for (Time* deadline :
+       {&recovery_.deadline, &exit_barrier_deadline_, drain_ ? &drain_->deadline : &none}) {
     if (*deadline != kNever) *deadline += event.missed;
   }
 }

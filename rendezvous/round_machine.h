@@ -116,6 +116,10 @@ class RoundMachine : public RoundState {
   void MarkStopping(size_t rank);
   void MarkSucceeded(size_t rank, bool drained);
 
+  // What outlives the master (round_record.cc).
+  void RecordIncident(JobRecord* record) const;
+  void RestoreIncident(const JobRecord& record, Time now);
+
   // Deadlines and streams (round_machine.cc).
   void Advance();
   void Miss(Node& node);

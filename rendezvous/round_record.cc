@@ -115,18 +115,36 @@ std::optional<JobRecord> RoundMachine::Record() const {
   record.last_leave = last_leave_;
   record.verdict = verdict_;
   if (!is_closed) RecordSeats(seats_, &record);
-  if (!is_closed) record.incident = incident_;
+  if (!is_closed) RecordIncident(&record);
   if (phase_ == RoundPhase::kStopping) record.reason = reason_;
   for (const auto& [id, node] : nodes()) {
     const bool is_seated = node.group_rank >= 0 && !is_closed;
-    if (is_seated && !node.leaving && node.retired.empty()) continue;  // as its seat says
+    const bool is_special = node.draining || !node.retired.empty();
+    if (is_seated && !node.leaving && !is_special) continue;  // as its seat says
     // The others would be strangers to a master that starts again, and are none the worse for it.
-    if (is_closed || node.last_group_rank >= 0 || !node.retired.empty()) {
-      record.nodes.push_back(
-          {id, node.hello.incarnation, node.last_group_rank, node.leaving, node.retired});
+    if (is_closed || node.last_group_rank >= 0 || is_special) {
+      record.nodes.push_back({id, node.hello.incarnation, node.last_group_rank, node.leaving,
+                              node.draining, node.retired});
     }
   }
   return record;
+}
+
+// What goes wrong, has gone wrong, or was asked for.
+void RoundMachine::RecordIncident(JobRecord* record) const {
+  record->incident = incident_;
+  record->failures = failures_.Record();
+  if (settings_->max_node_failures > 0) record->lost.assign(lost_.begin(), lost_.end());
+  if (drain_) record->drain = DrainRecord{drain_->who, drain_->whole_job, drain_->patience};
+}
+
+void RoundMachine::RestoreIncident(const JobRecord& record, Time now) {
+  incident_ = record.incident;
+  failures_.Restore(record.failures, now, *settings_);
+  lost_.insert(record.lost.begin(), record.lost.end());
+  if (!record.drain) return;
+  // Its members are told when all are back, and their time counts from there.
+  drain_ = DrainOrder{record.drain->who, record.drain->whole_job, kNever, record.drain->patience};
 }
 
 RoundMachine::RoundMachine(const JobRecord& record, uint64_t seed, Time now)
@@ -139,7 +157,6 @@ RoundMachine::RoundMachine(const JobRecord& record, uint64_t seed, Time now)
   settings_ = record.settings;
   verdict_ = record.verdict;
   reason_ = record.reason;
-  incident_ = record.incident;
   last_leave_ = record.last_leave;
   gate_.Restore(record.quick_failures, record.last_size);
   for (const NodeRecord& from : record.nodes) {
@@ -149,6 +166,7 @@ RoundMachine::RoundMachine(const JobRecord& record, uint64_t seed, Time now)
     node.hello.incarnation = from.incarnation;
     node.last_group_rank = from.last_group_rank;
     node.leaving = from.leaving;
+    node.draining = from.draining;
     node.retired = from.retired;
   }
   if (phase_ == RoundPhase::kClosed) {
@@ -156,6 +174,7 @@ RoundMachine::RoundMachine(const JobRecord& record, uint64_t seed, Time now)
     exit_barrier_deadline_ = now + settings_.value_or(JobSettings()).exit_barrier_timeout;
     return;
   }
+  RestoreIncident(record, now);
   if (phase_ == RoundPhase::kForming) gate_.Observe(0, now, *settings_);  // who comes too late
   recovery_.deadline = now + kRecoveryGrace;
   const bool is_strict = settings_->fencing == Fencing::kStrict;
@@ -174,6 +193,7 @@ RoundMachine::RoundMachine(const JobRecord& record, uint64_t seed, Time now)
   for (size_t rank = 0; rank < seats_.size(); ++rank) {
     SitDown(seats_[rank], static_cast<int>(rank), &roster_);
   }
+  for (auto& [id, node] : roster_.nodes()) node.excluded = failures_.Excludes(id);
   roster_.TouchAll();
 }
 

@@ -36,7 +36,8 @@ struct DrainOrder {
   std::string who;
   bool whole_job = false;
   Time deadline = kNever;       // workers that have not ended by then are stopped
-  Duration patience{};          // from the request to the deadline
+  Duration patience{};          // from the request to the deadline; after a restart of the master
+                                // from when the members are told again
   int64_t told_generation = 0;  // whose members have been told
 };
 

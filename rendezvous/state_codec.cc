@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <variant>
@@ -43,8 +44,26 @@ void EncodeNodes(const JobRecord& from, v1::KeptJob* to) {
     wire->set_incarnation(node.incarnation);
     if (node.last_group_rank >= 0) wire->set_last_group_rank(node.last_group_rank);
     wire->set_leaving(node.leaving);
+    wire->set_draining(node.draining);
     for (const uint64_t incarnation : node.retired) wire->add_retired(incarnation);
   }
+}
+
+void EncodeFailures(const JobRecord& from, v1::KeptJob* to) {
+  for (const std::string& id : from.lost) to->add_lost(WireText(id, kIdBytesMax));
+  for (const FailureRecord& node : from.failures) {
+    v1::KeptFailures* wire = to->add_failures();
+    wire->set_node_id(WireText(node.node_id, kIdBytesMax));
+    for (const Duration before : node.before_latest) {
+      wire->add_before_latest_ns(std::min(before, kLongestTimeout).count());
+    }
+  }
+}
+
+void EncodeDrain(const DrainRecord& from, v1::KeptDrain* to) {
+  to->set_who(WireText(from.who, kTextBytesMax));
+  to->set_whole_job(from.whole_job);
+  to->set_patience_ns(from.patience.count());
 }
 
 void EncodeIncident(const Incident& from, v1::KeptIncident* to) {
@@ -129,12 +148,40 @@ void DecodeNodes(FieldCheck* check, const v1::KeptJob& from, JobRecord* to) {
       node.last_group_rank = check->Int("last_group_rank", wire.last_group_rank(), 0, kNodesMax);
     }
     node.leaving = wire.leaving();
+    node.draining = wire.draining();
     node.retired.assign(wire.retired().begin(), wire.retired().end());
     if (!to->nodes.empty() && node.id <= to->nodes.back().id) {
       check->Fail("nodes are not in the order of their ids");
     }
     to->nodes.push_back(std::move(node));
   }
+}
+
+void DecodeFailures(FieldCheck* check, const v1::KeptJob& from, JobRecord* to) {
+  check->Range("failures", from.failures_size(), 0, kNodesMax);
+  for (const v1::KeptFailures& wire : from.failures()) {
+    FailureRecord node{check->Id("failures.node_id", wire.node_id()), {}};
+    if (wire.before_latest_ns().empty()) check->Fail("a node has failed no time");
+    for (const int64_t before : wire.before_latest_ns()) {
+      node.before_latest.push_back(check->Span("before_latest", before));
+    }
+    const auto& spans = node.before_latest;
+    if (!std::is_sorted(spans.rbegin(), spans.rend())) check->Fail("failures are out of order");
+    if (!to->failures.empty() && node.node_id <= to->failures.back().node_id) {
+      check->Fail("failures are not in the order of their nodes' ids");
+    }
+    to->failures.push_back(std::move(node));
+  }
+  check->Range("lost", from.lost_size(), 0, kNodesMax);
+  for (const std::string& id : from.lost()) {
+    if (!to->lost.empty() && id <= to->lost.back()) check->Fail("lost nodes are out of order");
+    to->lost.push_back(check->Text("lost", id, kIdBytesMax));
+  }
+}
+
+DrainRecord DecodeDrain(FieldCheck* check, const v1::KeptDrain& from) {
+  return {check->Text("drain.who", from.who(), kTextBytesMax), from.whole_job(),
+          check->Span("drain.patience", from.patience_ns())};
 }
 
 Incident DecodeIncident(FieldCheck* check, const v1::KeptIncident& from) {
@@ -171,6 +218,7 @@ void CheckTogether(FieldCheck* check, const JobRecord& record) {
   const bool has_seats = !record.seats.empty();
   const bool needs_seats = record.stage == Stage::kUnderWay || record.stage == Stage::kStopping;
   if (has_seats != needs_seats) check->Fail("seats and stage do not go together");
+  if (record.drain && !needs_seats) check->Fail("drain and stage do not go together");
   if (is_closed != record.verdict.has_value()) check->Fail("verdict and stage differ");
   if (is_closed) return;
   if (record.generation < 1) check->Fail("it has no generation");
@@ -195,6 +243,8 @@ JobRecord DecodeState(FieldCheck* check, const v1::KeptJob& from) {
   to.last_size = check->Int("last_size", from.last_size(), 0, kNodesMax);
   DecodeSeats(check, from, &to);
   DecodeNodes(check, from, &to);
+  DecodeFailures(check, from, &to);
+  if (from.has_drain()) to.drain = DecodeDrain(check, from.drain());
   if (from.has_incident()) to.incident = DecodeIncident(check, from.incident());
   if (from.has_reason()) to.reason = DecodeReason(check, from.reason());
   if (from.has_last_leave()) {
@@ -226,6 +276,8 @@ std::string EncodeJob(const JobRecord& record) {
   wire.set_last_size(record.last_size);
   EncodeSeats(record, &wire);
   EncodeNodes(record, &wire);
+  EncodeFailures(record, &wire);
+  if (record.drain) EncodeDrain(*record.drain, wire.mutable_drain());
   if (record.incident != Incident()) EncodeIncident(record.incident, wire.mutable_incident());
   if (record.reason != Reason()) EncodeReason(record.reason, wire.mutable_reason());
   if (record.last_leave) {

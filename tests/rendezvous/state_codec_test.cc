@@ -36,6 +36,7 @@ class Generator {
     record.last_size = Int(0, 9);
     if (Int(0, 2) == 0) record.last_leave = Leaving{Int(0, 9), LeaveCause(Int(0, 2)), Text()};
     AddNodes(&record);
+    if (record.stage != Stage::kClosed) AddFailures(&record);
     if (record.stage == Stage::kUnderWay || record.stage == Stage::kStopping) AddSeats(&record);
     if (record.stage == Stage::kStopping) {
       record.reason = {ReasonCode(Int(0, static_cast<int>(kLastReasonCode))), Text(), Int(-9, 9),
@@ -69,8 +70,17 @@ class Generator {
   void AddNodes(JobRecord* record) {
     for (int i = 0; i < Int(0, 3); ++i) {
       NodeRecord node{"node" + std::to_string(i), random_(), Int(-1, 9), Int(0, 1) == 1};
+      node.draining = Int(0, 1) == 1;
       for (int j = Int(0, 2); j > 0; --j) node.retired.push_back(random_());
       record->nodes.push_back(node);
+    }
+  }
+  void AddFailures(JobRecord* record) {
+    for (int i = 0; i < Int(0, 3); ++i) {
+      FailureRecord node{"node" + std::to_string(i), {}};
+      for (int j = Int(0, 2); j >= 0; --j) node.before_latest.push_back(j * 1min);
+      record->failures.push_back(node);
+      if (Int(0, 1) == 1) record->lost.push_back(node.node_id);
     }
   }
   void AddSeats(JobRecord* record) {
@@ -91,6 +101,7 @@ class Generator {
       if (Int(0, 5) == 0) seat = SeatRecord{Int(0, 1) == 0 ? "" : seat.node_id};
       record->seats.push_back(seat);
     }
+    if (Int(0, 1) == 1) record->drain = DrainRecord{Text(), Int(0, 1) == 1, Int(0, 9) * 1s};
     Incident& incident = record->incident;
     if (Int(0, 1) == 1) incident.AddFailure("node0", AnyFailure());
     if (Int(0, 1) == 1) incident.MemberGone();
@@ -169,6 +180,19 @@ TEST(StateCodecTest, WhatDoesNotMakeSenseIsRefusedAndNamed) {
       {"seats.phase is 2",
        [](v1::KeptJob* s) { s->mutable_seats(0)->set_phase(v1::WORKERS_PHASE_STOPPING); }},
       {"nodes are not in the order", [](v1::KeptJob* s) { s->mutable_nodes(1)->set_id("c"); }},
+      {"drain and stage do not go together",
+       [](v1::KeptJob* s) {
+         s->clear_seats();
+         s->set_stage(v1::JOB_STAGE_FORMING);
+         s->mutable_drain();
+       }},
+      {"a node has failed no time", [](v1::KeptJob* s) { s->add_failures()->set_node_id("a"); }},
+      {"failures are out of order",
+       [](v1::KeptJob* s) {
+         s->add_failures()->set_node_id("a");
+         s->mutable_failures(0)->add_before_latest_ns(0);
+         s->mutable_failures(0)->add_before_latest_ns(1);
+       }},
       {"its reason is unknown", [](v1::KeptJob* s) { s->mutable_reason()->set_label("x"); }},
       {"settings: ", [](v1::KeptJob* s) { s->mutable_settings()->set_nodes_min(0); }},
       {"incident: ",
