@@ -35,6 +35,7 @@ class EffectHold {
 
   // Nothing is kept back or unwritten.
   bool empty() const { return lines_.empty(); }
+  bool empty(JobRegistry::Serial job) const { return lines_.count(job) == 0; }
   // Effects of the job that wait.
   size_t HeldOf(JobRegistry::Serial job) const;
 

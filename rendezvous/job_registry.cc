@@ -48,7 +48,12 @@ JobRegistry::Serial JobRegistry::InstanceOf(const Hello& hello) const {
     const bool is_same = older.machine.job_id() == hello.job_id;
     if (is_same && older.machine.WasPartOf(hello)) return serial;
   }
-  return machine.verdict().has_value() ? 0 : newest->second;
+  return IsOver(newest->second) ? 0 : newest->second;
+}
+
+bool JobRegistry::IsOver(Serial serial) const {
+  const bool is_held = options_.is_held && options_.is_held(serial);
+  return jobs_.at(serial).machine.verdict().has_value() && !is_held;
 }
 
 MasterLoad JobRegistry::LoadOf(Serial serial, const Hello& hello) const {

@@ -40,7 +40,8 @@ struct JobReport {
 //
 // A job id whose job has ended may be used again: a Hello of an agent that the ended job did not
 // know opens a new instance, while agents of the ended one are still told its verdict. Ended
-// instances are remembered for that, the most recent kEndedMax of them.
+// instances are remembered for that, the most recent kEndedMax of them. A verdict that waits for
+// the store may still be lost: until it is written, who comes belongs to that job and hears it.
 //
 // A job of which no agent has been here for the idle time is ended and forgotten: agents that come
 // after all find a master without memory of it.
@@ -60,6 +61,9 @@ class JobRegistry {
     std::function<void(const std::string& violation)> on_violation = {};
     // Milliseconds since 1970, for the time of incidents; may be empty.
     std::function<int64_t()> wall_clock = {};
+    // What the job has decided waits for a store (RecordKeeper::IsHeld): a verdict is none yet for
+    // who comes now. Empty: nothing ever waits.
+    std::function<bool(Serial)> is_held = {};
   };
 
   explicit JobRegistry(Options options) : options_(std::move(options)) {}
@@ -111,6 +115,7 @@ class JobRegistry {
   Serial InstanceOf(const Hello& hello) const;
   MasterLoad LoadOf(Serial serial, const Hello& hello) const;
   Serial OpenInstance(const Hello& hello);
+  bool IsOver(Serial serial) const;
   void StepOne(Time now, const RoundEvent& event, Serial serial, std::vector<JobEffects>* all);
   void TakeNote(Time now, Serial serial, Job* job);
   void GiveUpAlone(Time now, std::vector<JobEffects>* all);

@@ -43,12 +43,6 @@ std::function<void(const std::string&)> DefaultViolation() {
 #endif
 }
 
-JobRegistry::Options Completed(JobRegistry::Options options) {
-  if (!options.on_violation) options.on_violation = DefaultViolation();
-  if (!options.wall_clock) options.wall_clock = WallClockMs;
-  return options;
-}
-
 // The node that an order is about; empty: none.
 std::string NodeOf(const RoundEvent& event) {
   const auto* drain = std::get_if<DrainRequested>(&event);
@@ -68,7 +62,7 @@ MasterLoop::MasterLoop(Clock* clock, AgentStreams* streams, Options options)
       streams_(streams),
       options_(std::move(options)),
       queue_(clock, kQueueMax),
-      registry_(Completed(options_.registry)),
+      registry_(RegistryOptions()),
       keeper_(&registry_, WriteFunction()),
       writer_(MakeWriter()),
       thread_([this] { Run(); }) {
@@ -76,6 +70,14 @@ MasterLoop::MasterLoop(Clock* clock, AgentStreams* streams, Options options)
 }
 
 MasterLoop::~MasterLoop() { Stop(); }
+
+JobRegistry::Options MasterLoop::RegistryOptions() {
+  JobRegistry::Options options = options_.registry;
+  if (!options.on_violation) options.on_violation = DefaultViolation();
+  if (!options.wall_clock) options.wall_clock = WallClockMs;
+  options.is_held = [this](JobRegistry::Serial job) { return keeper_.IsHeld(job); };
+  return options;
+}
 
 RecordKeeper::Write MasterLoop::WriteFunction() {
   if (options_.store == nullptr) return nullptr;

@@ -60,6 +60,7 @@ class MasterLoop {
   void Stop();
 
  private:
+  JobRegistry::Options RegistryOptions();
   RecordKeeper::Write WriteFunction();
   std::unique_ptr<StoreWriter> MakeWriter();
   void Run();

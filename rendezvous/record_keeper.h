@@ -40,6 +40,8 @@ class RecordKeeper {
 
   // Nothing is kept back or unwritten.
   bool empty() const { return hold_.empty(); }
+  // Something of the job is: what it has decided is not known to anybody yet.
+  bool IsHeld(JobRegistry::Serial job) const { return !hold_.empty(job); }
   // So much of the job is kept back that its agents had better wait.
   bool IsFull(JobRegistry::Serial job) const;
   // Why the last write failed; OK when it did not.

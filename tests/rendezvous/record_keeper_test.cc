@@ -37,7 +37,8 @@ class RecordKeeperTest : public testing::Test {
 
   Time now_{1h};
   uint64_t incarnation_ = 0;
-  JobRegistry registry_{{}};
+  JobRegistry registry_{
+      {.is_held = [this](JobRegistry::Serial job) { return keeper_.IsHeld(job); }}};
   std::vector<std::vector<RecordChange>> writes_;
   RecordKeeper keeper_{&registry_, [this](std::vector<RecordChange> changes) {
                          writes_.push_back(std::move(changes));
@@ -54,6 +55,31 @@ TEST_F(RecordKeeperTest, JobsThatChangeDuringAWriteGoTogetherIntoTheNext) {
   EXPECT_EQ(KeysOf(1), Keys({"jobs/two/1", "jobs/three/1"}));
   EXPECT_EQ(keeper_.Answered(now_, absl::OkStatus()).size(), 2u);
   EXPECT_TRUE(keeper_.empty());
+}
+
+TEST_F(RecordKeeperTest, WhoComesWhileTheVerdictIsBeingWrittenBelongsToThatJob) {
+  Say(1, HelloOf("one", "a"));
+  keeper_.Answered(now_, absl::OkStatus());
+  EXPECT_FALSE(keeper_.IsHeld(1));
+  Say(1, WorkersSucceeded{1, 0});
+  EXPECT_TRUE(keeper_.IsHeld(1));
+  Say(2, HelloOf("one", "b"));
+  EXPECT_EQ(registry_.Find("one")->instance(), 1u);
+  std::vector<StreamId> told;
+  const auto listen = [&](const std::vector<JobEffects>& all) {
+    for (const JobEffects& job : all) {
+      for (const RoundEffect& effect : job.effects) {
+        const auto* send = std::get_if<SendTo>(&effect);
+        if (send == nullptr || !std::holds_alternative<Verdict>(send->message)) continue;
+        told.push_back(send->stream);
+      }
+    }
+  };
+  listen(keeper_.Answered(now_, absl::OkStatus()));
+  listen(keeper_.Answered(now_, absl::OkStatus()));
+  EXPECT_EQ(told, std::vector<StreamId>({1, 2}));
+  Say(3, HelloOf("one", "c"));
+  EXPECT_EQ(registry_.Find("one")->instance(), 2u);
 }
 
 TEST_F(RecordKeeperTest, AFailedWriteIsTriedAgainWithTheRecordAsItIsByThenAndMoreAndMoreSlowly) {

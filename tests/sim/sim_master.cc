@@ -25,6 +25,7 @@ void SimMaster::Start() {
   JobRegistry::Options options;
   options.seed = world_.random.Next();
   options.on_violation = [this](const std::string& what) { world_.Violate("master: " + what); };
+  options.is_held = [this](JobRegistry::Serial job) { return keeper_->IsHeld(job); };
   registry_ = std::make_unique<JobRegistry>(options);
   RecordKeeper::Write write;
   if (store_.options().exists) {
