@@ -91,36 +91,6 @@ constexpr size_t kReady = 4;
 
 }  // namespace
 
-const char* Label(IncidentKind kind) {
-  switch (kind) {
-    case IncidentKind::kMembership:
-      return "membership";
-    case IncidentKind::kNodeLost:
-      return "node_lost";
-    case IncidentKind::kExit:
-      return "exit";
-    case IncidentKind::kSignal:
-      return "signal";
-    case IncidentKind::kOutOfMemory:
-      return "oom";
-  }
-  return "";
-}
-
-const char* Label(IncidentOutcome outcome) {
-  switch (outcome) {
-    case IncidentOutcome::kOpen:
-      return "open";
-    case IncidentOutcome::kRecovered:
-      return "recovered";
-    case IncidentOutcome::kRepeated:
-      return "repeated";
-    case IncidentOutcome::kJobEnded:
-      return "job_ended";
-  }
-  return "";
-}
-
 IncidentRecorder::IncidentRecorder(const RoundMachine& restored, std::vector<IncidentRecord> known)
     : incidents_(known.begin(), known.end()),
       last_number_(known.empty() ? 0 : known.back().number),
@@ -128,6 +98,8 @@ IncidentRecorder::IncidentRecorder(const RoundMachine& restored, std::vector<Inc
       generation_(restored.generation()),
       restarts_used_(restored.restarts_used()) {
   if (const IncidentRecord* record = open()) {
+    is_taken_over_ = true;
+    has_lost_node_ = record->kind == IncidentKind::kNodeLost;
     if (record->stop) phases_reached_ = kStopped;
     if (record->next_generation != 0) phases_reached_ = kAssigned;
     if (record->start) phases_reached_ = kStarted;
@@ -183,7 +155,7 @@ void IncidentRecorder::Begin(int64_t unix_ms, const RoundMachine& machine,
   }
   incidents_.push_back(std::move(record));
   if (incidents_.size() > kKept) incidents_.pop_front();
-  has_lost_node_ = false;
+  has_lost_node_ = is_taken_over_ = false;
   phases_reached_ = 0;
   phase_began_at_ = now_;
 }
@@ -242,7 +214,8 @@ void IncidentRecorder::Classify(const RoundMachine& machine) {
 void IncidentRecorder::FollowStart(const RoundMachine& machine, const RoundEvent& event) {
   const AgentMessage* message = MessageOf(event);
   const bool has_succeeded = Is<WorkersSucceeded>(message);
-  if (Is<WorkersStarted>(message) || has_succeeded) ++started_reports_;
+  const bool is_back = Is<Hello>(message);  // with workers that run
+  if (Is<WorkersStarted>(message) || is_back || has_succeeded) ++started_reports_;
   if (Is<WorkersReady>(message) || has_succeeded) ++ready_reports_;
   const size_t members = machine.seats().size();
   if (phases_reached_ < kStarted && started_reports_ >= members &&
@@ -250,7 +223,8 @@ void IncidentRecorder::FollowStart(const RoundMachine& machine, const RoundEvent
     Reach(kStarted);
   }
   if (ready_reports_ >= members && HaveReported(machine, &Node::ready)) Reach(kReady);
-  if (phases_reached_ == kReady || (phases_reached_ == kStarted && !says_ready_)) {
+  const bool awaits_ready = says_ready_ && !is_taken_over_;
+  if (phases_reached_ == kReady || (phases_reached_ == kStarted && !awaits_ready)) {
     End(IncidentOutcome::kRecovered);
   }
 }

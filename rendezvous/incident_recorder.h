@@ -25,7 +25,8 @@ class IncidentRecorder {
 
   IncidentRecorder() = default;
   // Of a job that a master takes over: its machine, and what is known of it, the oldest first. An
-  // incident that was open stays so; the phase that was under way remains unmeasured.
+  // incident that was open stays so; the phase that was under way remains unmeasured, and it is
+  // over when all workers run: who said READY=1 before is not known.
   IncidentRecorder(const RoundMachine& restored, std::vector<IncidentRecord> known);
 
   // After each step of the machine, with the event and the effects of that step. `unix_ms`: the
@@ -64,6 +65,7 @@ class IncidentRecorder {
 
   // Of the open incident.
   bool has_lost_node_ = false;
+  bool is_taken_over_ = false;
   size_t phases_reached_ = 0;           // stop, rendezvous, start, ready
   std::optional<Time> phase_began_at_;  // nothing: before this master
   size_t started_reports_ = 0;          // of the next generation

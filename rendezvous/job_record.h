@@ -8,6 +8,7 @@
 
 #include "base/time.h"
 #include "rendezvous/incident.h"
+#include "rendezvous/incident_record.h"
 #include "rendezvous/messages.h"
 #include "rendezvous/reason.h"
 
@@ -92,6 +93,9 @@ struct JobRecord {
   std::vector<FailureRecord> failures;  // by node id
   std::optional<Leaving> last_leave;
   std::optional<Verdict> verdict;  // when closed
+
+  // What the journal beside the machine has, the oldest first (JobRegistry::Record).
+  std::vector<IncidentRecord> incidents;
 
   bool operator==(const JobRecord&) const = default;
 };

@@ -12,7 +12,7 @@ void JobRegistry::Restore(Time now, const std::vector<JobRecord>& records) {
   for (const JobRecord& record : records) {
     const Serial serial = ++last_serial_;
     RoundMachine machine(record, options_.seed + serial, now);
-    JobJournal journal{IncidentRecorder(machine, {})};
+    JobJournal journal{IncidentRecorder(machine, record.incidents)};
     const auto restored = jobs_.emplace(serial, Job{std::move(machine), std::move(journal)}).first;
     TakeNote(now, serial, &restored->second);
     const RoundMachine* newest = Find(record.job_id);
@@ -22,7 +22,11 @@ void JobRegistry::Restore(Time now, const std::vector<JobRecord>& records) {
 
 std::optional<JobRecord> JobRegistry::Record(Serial serial) const {
   const auto found = jobs_.find(serial);
-  return found == jobs_.end() ? std::nullopt : found->second.machine.Record();
+  if (found == jobs_.end()) return std::nullopt;
+  std::optional<JobRecord> record = found->second.machine.Record();
+  const std::deque<IncidentRecord>& incidents = found->second.journal.recorder().incidents();
+  if (record) record->incidents.assign(incidents.begin(), incidents.end());
+  return record;
 }
 
 JobRegistry::Serial JobRegistry::OpenInstance(const Hello& hello) {
@@ -107,6 +111,8 @@ void JobRegistry::StepOne(Time now, const RoundEvent& event, Serial serial,
   CountHeartbeat(machine, event);
   const int64_t unix_ms = options_.wall_clock ? options_.wall_clock() : 0;
   std::vector<IncidentRecord> news = job.journal.Observe(now, unix_ms, machine, event, effects);
+  const bool persists = !effects.empty() && std::holds_alternative<Persist>(effects.front());
+  if (!news.empty() && !persists) effects.insert(effects.begin(), Persist{});
   for (const RoundEffect& effect : effects) {
     if (const auto* close = std::get_if<CloseStreamTo>(&effect)) streams_.erase(close->stream);
   }

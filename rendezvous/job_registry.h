@@ -72,15 +72,16 @@ class JobRegistry {
   // serials count from 1 in this order.
   void Restore(Time now, const std::vector<JobRecord>& records);
 
-  // What to remember of the job; nothing when it has no record or has been forgotten.
+  // What to remember of the job and its incidents; nothing when it has no record or has been
+  // forgotten.
   std::optional<JobRecord> Record(Serial serial) const;
 
   // One entry for each job that was stepped, even without effects.
   // MessageArrived and StreamBroken go to the stream's job; DeadlinePassed to the jobs whose
   // deadline has come; WokeUp and StopRequested to all. The first message of a stream must be a
   // Hello or a LastWill, else the effect is to close it; a Hello that there is no room for is
-  // rejected and opens nothing. A job that is forgotten has the effect Persist: there is no record
-  // of it any more.
+  // rejected and opens nothing. The end of an incident has the effect Persist, too; and so has a
+  // job that is forgotten: there is no record of it any more.
   std::vector<JobEffects> Step(Time now, const RoundEvent& event);
 
   // An event for the newest instance of one job. Nothing when there is no such job.

@@ -9,6 +9,7 @@
 
 #include "proto/state.pb.h"
 #include "rendezvous/field_check.h"
+#include "rendezvous/incident_codec.h"
 #include "rendezvous/message_codec.h"
 
 namespace muster {
@@ -72,14 +73,6 @@ void EncodeIncident(const Incident& from, v1::KeptIncident* to) {
   if (!from.root_cause()) return;
   to->set_failed_node(WireText(from.root_cause()->node_id, kIdBytesMax));
   *to->mutable_failure() = muster::Encode(AgentMessage(from.root_cause()->what)).worker_failed();
-}
-
-void EncodeReason(const Reason& from, v1::KeptReason* to) {
-  to->set_label(Label(from.code));
-  to->set_subject(WireText(from.subject, kTextBytesMax));
-  to->set_a(from.a);
-  to->set_b(from.b);
-  to->set_detail(WireText(from.detail, kTextBytesMax));
 }
 
 // Takes what another decoder found, or remembers why it found nothing.
@@ -197,20 +190,6 @@ Incident DecodeIncident(FieldCheck* check, const v1::KeptIncident& from) {
   return to;
 }
 
-Reason DecodeReason(FieldCheck* check, const v1::KeptReason& from) {
-  Reason to;
-  to.subject = check->Text("reason.subject", from.subject(), kTextBytesMax);
-  to.a = from.a();
-  to.b = from.b();
-  to.detail = check->Text("reason.detail", from.detail(), kTextBytesMax);
-  for (int code = 0; code <= static_cast<int>(kLastReasonCode); ++code) {
-    to.code = static_cast<ReasonCode>(code);
-    if (from.label() == Label(to.code)) return to;
-  }
-  check->Fail("its reason is unknown");
-  return to;
-}
-
 // What the machine relies on.
 void CheckTogether(FieldCheck* check, const JobRecord& record) {
   using Stage = JobRecord::Stage;
@@ -257,6 +236,7 @@ JobRecord DecodeState(FieldCheck* check, const v1::KeptJob& from) {
     *wire.mutable_verdict() = from.verdict();
     to.verdict = Take<Verdict>(check, "verdict", muster::Decode(wire));
   }
+  to.incidents = DecodeIncidents(check, from);
   CheckTogether(check, to);
   return to;
 }
@@ -277,9 +257,10 @@ std::string EncodeJob(const JobRecord& record) {
   EncodeSeats(record, &wire);
   EncodeNodes(record, &wire);
   EncodeFailures(record, &wire);
+  EncodeIncidents(record.incidents, &wire);
   if (record.drain) EncodeDrain(*record.drain, wire.mutable_drain());
   if (record.incident != Incident()) EncodeIncident(record.incident, wire.mutable_incident());
-  if (record.reason != Reason()) EncodeReason(record.reason, wire.mutable_reason());
+  if (record.reason != Reason()) EncodeReason(record.reason, kTextBytesMax, wire.mutable_reason());
   if (record.last_leave) {
     *wire.mutable_last_leave() = muster::Encode(AgentMessage(*record.last_leave)).leaving();
   }

@@ -227,6 +227,26 @@ TEST_F(IncidentRecorderTest, ATakenOverIncidentGoesOnWithoutThePhaseThatWasUnder
   EXPECT_EQ(successor.open()->rendezvous, 0s);
 }
 
+TEST_F(IncidentRecorderTest, ATakenOverIncidentIsOverWhenAllWorkersRun) {
+  Form(NodesFrom(2, 2, 3), true);
+  job_->Failed("b", 3, 60s);
+  job_->Stopped("b");
+  job_->Stopped("a");
+  job_->Say("a", WorkersStarted{2});
+  job_->Say("a", WorkersReady{2});
+  job_->Restart();
+  EXPECT_EQ(Last().outcome, IncidentOutcome::kOpen);
+  job_->Rejoin("a", WorkersPhase::kRunning);
+  job_->Join("b");  // it has not heard of the generation
+  EXPECT_EQ(Last().outcome, IncidentOutcome::kOpen);
+  job_->Say("b", WorkersStarted{2});
+  EXPECT_EQ(Last().outcome, IncidentOutcome::kRecovered);
+  EXPECT_EQ(Last().number, 1u);
+  EXPECT_EQ(Last().start, std::nullopt);
+  job_->Failed("b", 3, 60s);
+  EXPECT_EQ(Last().number, 2u);
+}
+
 TEST_F(IncidentRecorderTest, TheJournalCountsWhatTheMetricsTell) {
   Form(NodesFrom(2, 2, 3), true);
   job_->Failed("b", 3, 60s);

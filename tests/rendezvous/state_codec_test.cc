@@ -36,11 +36,11 @@ class Generator {
     record.last_size = Int(0, 9);
     if (Int(0, 2) == 0) record.last_leave = Leaving{Int(0, 9), LeaveCause(Int(0, 2)), Text()};
     AddNodes(&record);
+    AddIncidents(&record);
     if (record.stage != Stage::kClosed) AddFailures(&record);
     if (record.stage == Stage::kUnderWay || record.stage == Stage::kStopping) AddSeats(&record);
     if (record.stage == Stage::kStopping) {
-      record.reason = {ReasonCode(Int(0, static_cast<int>(kLastReasonCode))), Text(), Int(-9, 9),
-                       Int(0, 9), Text()};
+      record.reason = AnyReason();
     }
     if (record.stage == Stage::kClosed) {
       if (Int(0, 3) == 0) record.settings.reset();
@@ -73,6 +73,35 @@ class Generator {
       node.draining = Int(0, 1) == 1;
       for (int j = Int(0, 2); j > 0; --j) node.retired.push_back(random_());
       record->nodes.push_back(node);
+    }
+  }
+  Reason AnyReason() {
+    const ReasonCode code{Int(0, static_cast<int>(kLastReasonCode))};
+    return {code, Text(), Int(-9, 9), Int(0, 9), Text()};
+  }
+  void AddIncidents(JobRecord* record) {
+    const auto any_span = [this]() -> std::optional<Duration> {
+      if (Int(0, 2) == 0) return std::nullopt;
+      return std::chrono::milliseconds(Int(0, 9));
+    };
+    for (int i = Int(0, 2); i > 0; --i) {
+      IncidentRecord incident;
+      incident.number = 10 - i;
+      incident.generation = Int(0, 9);
+      incident.next_generation = Int(0, 9);
+      incident.unix_ms = Int(0, 9);
+      incident.cause = AnyReason();
+      incident.charged = Int(0, 1) == 1;
+      incident.outcome = IncidentOutcome(Int(0, 3));
+      incident.failed_node = Text();
+      incident.failed_rank = Int(-1, 9);
+      incident.failed_status = Text();
+      incident.detect = Int(0, 9) * 1s;
+      incident.stop = any_span();
+      incident.rendezvous = any_span();
+      incident.start = any_span();
+      incident.ready = any_span();
+      record->incidents.push_back(incident);
     }
   }
   void AddFailures(JobRecord* record) {
@@ -193,6 +222,8 @@ TEST(StateCodecTest, WhatDoesNotMakeSenseIsRefusedAndNamed) {
          s->mutable_failures(0)->add_before_latest_ns(0);
          s->mutable_failures(0)->add_before_latest_ns(1);
        }},
+      {"the numbers of its incidents do not grow",
+       [](v1::KeptJob* s) { s->add_incidents()->mutable_cause()->set_label("node_left"); }},
       {"its reason is unknown", [](v1::KeptJob* s) { s->mutable_reason()->set_label("x"); }},
       {"settings: ", [](v1::KeptJob* s) { s->mutable_settings()->set_nodes_min(0); }},
       {"incident: ",

@@ -94,6 +94,7 @@ class TestJob {
   RoundEffects effects_;
   std::string broken_;
   int writes_ = 0;
+  uint64_t taken_over_ = 0;     // the latest incident of the master before
   bool has_restarted_ = false;  // and has not been stepped since
   std::function<void(const RoundEffects&)> watcher_;
 };
