@@ -153,7 +153,8 @@ absl::StatusOr<MasterLoop::Options> ElectedMaster::OpenStore(const LeaderClaim& 
   auto client = EtcdClient::Make(options_.election.etcd);
   if (!client.ok()) return client.status();
   term_.client = *std::move(client);
-  term_.store = std::make_unique<EtcdStore>(term_.client.get(), options_.election.prefix, claim);
+  term_.store = std::make_unique<EtcdStore>(term_.client.get(), options_.election.prefix, claim,
+                                            options_.drops_ended);
   {
     MutexLock lock(&mutex_);
     if (ending_) return absl::CancelledError("this process ends");
@@ -161,11 +162,11 @@ absl::StatusOr<MasterLoop::Options> ElectedMaster::OpenStore(const LeaderClaim& 
   }
   const absl::StatusOr<std::vector<StoredValue>> values = term_.store->Load();
   if (!values.ok()) return values.status();
-  absl::StatusOr<std::vector<JobRecord>> records = DecodeJobs(*values);
-  if (!records.ok()) return records.status();
+  absl::StatusOr<MasterState> state = DecodeState(*values);
+  if (!state.ok()) return state.status();
   MasterLoop::Options loop;
   loop.store = term_.store.get();
-  loop.restored = *std::move(records);
+  loop.restored = *std::move(state);
   loop.on_deposed = [this](const absl::Status& why) {
     election_->StepDown(std::string(why.message()));
   };

@@ -28,6 +28,9 @@ class ElectedMaster {
   struct Options {
     EtcdElectionOptions election;
     uint64_t seed = 0;
+    // The state of a job that has ended goes by itself some time later (NeededFor): for masters
+    // that serve one job and end with it.
+    bool drops_ended = false;
 
     // Makes the server, whose loop has the store, the records that were in it and what to do when
     // this master is deposed. An error ends this candidate's term.

@@ -100,6 +100,7 @@ absl::Status ElectionFinder::BeCandidate(const Resolver& resolve) {
   ElectedMaster::Options options;
   options.election = *options_.election;
   options.seed = options_.seed;
+  options.drops_ended = true;
   options.start = [this](const MasterLoop::Options& loop) { return StartServer(loop); };
   options.address_of = [this](int port) { return ToString({own_host_, port}); };
   options.on_leader = [this](const std::string& address, const std::string& problem) {

@@ -282,6 +282,13 @@ absl::StatusOr<etcd::TxnResponse> EtcdClient::TxnAndWait(const etcd::TxnRequest&
   return answer.Take();
 }
 
+absl::StatusOr<etcd::LeaseGrantResponse> EtcdClient::LeaseGrantAndWait(
+    const etcd::LeaseGrantRequest& request) {
+  Answer<etcd::LeaseGrantResponse> answer;
+  LeaseGrant(request, answer.Taker());
+  return answer.Take();
+}
+
 std::string AfterPrefix(std::string prefix) {
   while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xff) prefix.pop_back();
   if (prefix.empty()) return std::string(1, '\0');  // all keys, in etcd's words

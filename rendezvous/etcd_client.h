@@ -60,6 +60,8 @@ class EtcdClient {
   absl::StatusOr<etcdserverpb::RangeResponse> RangeAndWait(
       const etcdserverpb::RangeRequest& request);
   absl::StatusOr<etcdserverpb::TxnResponse> TxnAndWait(const etcdserverpb::TxnRequest& request);
+  absl::StatusOr<etcdserverpb::LeaseGrantResponse> LeaseGrantAndWait(
+      const etcdserverpb::LeaseGrantRequest& request);
 
   // Ends all calls, these and later ones, with Cancelled.
   void Cancel();

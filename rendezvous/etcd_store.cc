@@ -5,6 +5,7 @@
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_split.h>
 
+#include <chrono>
 #include <utility>
 
 namespace muster {
@@ -50,11 +51,13 @@ void AskAll(const std::string& prefix, etcd::TxnRequest* request) {
 
 }  // namespace
 
-EtcdStore::EtcdStore(EtcdClient* client, const std::string& prefix, LeaderClaim claim)
+EtcdStore::EtcdStore(EtcdClient* client, const std::string& prefix, LeaderClaim claim,
+                     bool drops_unneeded)
     : client_(client),
       prefix_(prefix + "/state/"),
       parts_(prefix + "/parts/"),
-      claim_(std::move(claim)) {}
+      claim_(std::move(claim)),
+      drops_unneeded_(drops_unneeded) {}
 
 absl::StatusOr<std::vector<StoredValue>> EtcdStore::Load() {
   etcd::TxnRequest request;
@@ -79,6 +82,7 @@ absl::StatusOr<std::vector<StoredValue>> EtcdStore::Assemble(const etcd::RangeRe
   revisions_.clear();
   for (const etcd::KeyValue& kv : values.kvs()) {
     revisions_[kv.key()] = kv.mod_revision();
+    if (kv.lease() != 0) leased_.insert(kv.key());
     const std::string key = kv.key().substr(prefix_.size());
     const absl::Status broken =
         absl::DataLossError(absl::StrCat("etcd: ", kv.key(), " is no state of a master"));
@@ -106,27 +110,48 @@ absl::Status EtcdStore::Write(const std::vector<StoreWrite>& changes) {
   Batch batch;
   size_t bytes = 0;
   for (const StoreWrite& change : changes) {
-    std::string text;
-    if (change.value.has_value() && change.value->size() > kBytesMax) {
-      absl::StatusOr<std::string> number = WriteParts(change);
-      if (!number.ok()) return number.status();
-      text = kCut + *number;
-    } else if (change.value.has_value()) {
-      text = kWhole + *change.value;
-    }
-    if (batch.size() == kKeysMax || bytes + text.size() > kBytesMax + 1) {
+    absl::StatusOr<Put> put = Prepare(change);
+    if (!put.ok()) return put.status();
+    if (batch.size() == kKeysMax || bytes + put->text.size() > kBytesMax + 1) {
       if (absl::Status status = WriteBatch(batch); !status.ok()) return status;
       batch.clear();
       bytes = 0;
     }
-    bytes += text.size();
-    batch.push_back({&change, std::move(text)});
+    bytes += put->text.size();
+    batch.push_back(*std::move(put));
   }
   return batch.empty() ? absl::OkStatus() : WriteBatch(batch);
 }
 
+absl::StatusOr<EtcdStore::Put> EtcdStore::Prepare(const StoreWrite& change) {
+  Put put{&change, "", 0};
+  if (!change.value.has_value()) return put;
+  const absl::StatusOr<int64_t> lease = LeaseFor(change);
+  if (!lease.ok()) return lease.status();
+  put.lease = *lease;
+  if (change.value->size() <= kBytesMax) {
+    put.text = kWhole + *change.value;
+    return put;
+  }
+  const absl::StatusOr<std::string> number = WriteParts(change, put.lease);
+  if (!number.ok()) return number.status();
+  put.text = kCut + *number;
+  return put;
+}
+
+// 0: none. What is written again gets a new one; the old one ends by itself, with nothing left.
+absl::StatusOr<int64_t> EtcdStore::LeaseFor(const StoreWrite& change) {
+  if (!drops_unneeded_ || !change.needed_for) return 0;
+  etcd::LeaseGrantRequest request;
+  request.set_ttl(std::chrono::ceil<std::chrono::seconds>(*change.needed_for).count());
+  const absl::StatusOr<etcd::LeaseGrantResponse> granted = client_->LeaseGrantAndWait(request);
+  if (!granted.ok()) return granted.status();
+  leased_.insert(prefix_ + change.key);
+  return granted->id();
+}
+
 // The numbers of one master grow, and are greater than those of all masters before it.
-absl::StatusOr<std::string> EtcdStore::WriteParts(const StoreWrite& change) {
+absl::StatusOr<std::string> EtcdStore::WriteParts(const StoreWrite& change, int64_t lease) {
   const std::string number = absl::StrFormat("%020d.%010d", claim_.create_revision, ++cuts_);
   cut_.insert(change.key);
   size_t count = 0;
@@ -136,6 +161,7 @@ absl::StatusOr<std::string> EtcdStore::WriteParts(const StoreWrite& change) {
     etcd::PutRequest* put = request.add_success()->mutable_request_put();
     put->set_key(absl::StrCat(parts_, change.key, " ", PartKey(number, count++)));
     put->set_value(change.value->substr(at, kBytesMax));
+    put->set_lease(lease);
     const absl::StatusOr<etcd::TxnResponse> answer = client_->TxnAndWait(request);
     if (!answer.ok()) return answer.status();
     if (!answer->succeeded()) return CheckLeader(answer->responses(0).response_range());
@@ -180,6 +206,7 @@ etcd::TxnRequest EtcdStore::Transaction(const Batch& batch) const {
     if (put.change->value.has_value()) {
       operation->mutable_request_put()->set_key(key);
       operation->mutable_request_put()->set_value(put.text);
+      operation->mutable_request_put()->set_lease(put.lease);
     } else {
       operation->mutable_request_delete_range()->set_key(key);
     }
@@ -202,7 +229,8 @@ absl::Status EtcdStore::Adopt(const Batch& batch, const etcd::TxnResponse& refus
     const std::string key = prefix_ + batch[i].change->key;
     const etcd::RangeResponse& found = refused.responses(static_cast<int>(i) + 1).response_range();
     const int64_t revision = found.kvs_size() == 0 ? 0 : found.kvs(0).mod_revision();
-    const bool is_known = revision == RevisionOf(key) || uncertain_.count(key) != 0;
+    const bool has_expired = revision == 0 && leased_.count(key) != 0;
+    const bool is_known = revision == RevisionOf(key) || uncertain_.count(key) != 0 || has_expired;
     // An attempt whose answer was lost has done it.
     const std::string there = found.kvs_size() == 0 ? "" : found.kvs(0).value();
     if (!is_known && there != batch[i].text) {

@@ -1,5 +1,7 @@
 #include "rendezvous/job_record.h"
 
+#include <chrono>
+
 namespace muster {
 namespace {
 
@@ -22,6 +24,12 @@ std::string RecordKey(const std::string& job_id, uint64_t instance) {
     key += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
   }
   return key + "/" + std::to_string(instance);
+}
+
+std::optional<Duration> NeededFor(const JobRecord& record) {
+  if (record.stage != JobRecord::Stage::kClosed) return std::nullopt;
+  const Duration day = std::chrono::hours(24);
+  return day + record.settings.value_or(JobSettings()).master_loss_timeout;
 }
 
 }  // namespace muster

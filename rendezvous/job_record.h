@@ -100,15 +100,34 @@ struct JobRecord {
   bool operator==(const JobRecord&) const = default;
 };
 
-// A job's record as it is now, under its name in a store; without a record the key is removed.
+// What a master must know besides its jobs.
+struct MasterRecord {
+  uint64_t forgotten_instance = 0;  // the highest number of an instance that was forgotten
+  bool operator==(const MasterRecord&) const = default;
+};
+
+// All that one master leaves to the next.
+struct MasterState {
+  MasterRecord master;
+  std::vector<JobRecord> jobs;
+};
+
+// One of these as it is now, under its name in a store; with neither the key is removed.
 struct RecordChange {
   std::string key;
-  std::optional<JobRecord> record;
+  std::optional<JobRecord> record = {};
+  std::optional<MasterRecord> master = {};
 };
+
+inline constexpr char kMasterKey[] = "master";
 
 // "jobs/ID/INSTANCE", with each byte of the id that is not a letter, a digit, '.', '_' or '-' as
 // %XX.
 std::string RecordKey(const std::string& job_id, uint64_t instance);
+
+// How long a record that does not change any more can be of use: that of an ended job for a day
+// longer than an agent keeps its workers without a master. Nothing: always.
+std::optional<Duration> NeededFor(const JobRecord& record);
 
 }  // namespace muster
 

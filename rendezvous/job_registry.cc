@@ -8,8 +8,9 @@
 
 namespace muster {
 
-void JobRegistry::Restore(Time now, const std::vector<JobRecord>& records) {
-  for (const JobRecord& record : records) {
+void JobRegistry::Restore(Time now, const MasterState& state) {
+  master_ = state.master;
+  for (const JobRecord& record : state.jobs) {
     const Serial serial = ++last_serial_;
     RoundMachine machine(record, options_.seed + serial, now);
     JobJournal journal{IncidentRecorder(machine, record.incidents)};
@@ -31,7 +32,7 @@ std::optional<JobRecord> JobRegistry::Record(Serial serial) const {
 
 JobRegistry::Serial JobRegistry::OpenInstance(const Hello& hello) {
   const RoundMachine* before = Find(hello.job_id);
-  uint64_t number = (before == nullptr ? forgotten_instance_ : before->instance()) + 1;
+  uint64_t number = (before == nullptr ? master_.forgotten_instance : before->instance()) + 1;
   // A master that starts anew takes up the instance that still runs, under its number.
   if (hello.running.phase != WorkersPhase::kNone && before == nullptr) {
     number = std::max<uint64_t>(hello.running.assignment.instance, 1);
@@ -227,7 +228,8 @@ JobRegistry::Jobs::iterator JobRegistry::Forget(Jobs::iterator job) {
   const Job& what = job->second;
   // Before that nobody has heard of the number.
   if (what.machine.generation() > 0) {
-    forgotten_instance_ = std::max(forgotten_instance_, what.machine.instance());
+    master_.forgotten_instance =
+        std::max(master_.forgotten_instance, what.machine.instance());
   }
   const auto newest = newest_.find(what.machine.job_id());
   if (newest != newest_.end() && newest->second == serial) newest_.erase(newest);

@@ -68,13 +68,15 @@ class JobRegistry {
 
   explicit JobRegistry(Options options) : options_(std::move(options)) {}
 
-  // Before the first step: goes on with the jobs that another registry's Record()s tell of. Their
-  // serials count from 1 in this order.
-  void Restore(Time now, const std::vector<JobRecord>& records);
+  // Before the first step: goes on with what another registry's Record()s and Master() tell. The
+  // serials of the jobs count from 1 in this order.
+  void Restore(Time now, const MasterState& state);
 
   // What to remember of the job and its incidents; nothing when it has no record or has been
   // forgotten.
   std::optional<JobRecord> Record(Serial serial) const;
+  // What to remember besides: must be written before the record of a forgotten job is removed.
+  const MasterRecord& Master() const { return master_; }
 
   // One entry for each job that was stepped, even without effects.
   // MessageArrived and StreamBroken go to the stream's job; DeadlinePassed to the jobs whose
@@ -126,7 +128,7 @@ class JobRegistry {
 
   Options options_;
   Serial last_serial_ = 0;
-  uint64_t forgotten_instance_ = 0;       // the highest number of an instance that was forgotten
+  MasterRecord master_;
   Jobs jobs_;                             // the oldest comes first
   size_t ended_ = 0;                      // of jobs_: those that are finished()
   Deadlines deadlines_;                   // of jobs_

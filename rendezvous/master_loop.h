@@ -38,10 +38,10 @@ class MasterLoop {
     // An incident has begun (its outcome is kOpen) or ended. Likewise.
     std::function<void(const std::string& job_id, uint64_t instance, const IncidentRecord& record)>
         on_incident;
-    // What the jobs' records are kept in, and the records that it had (rendezvous/state_codec.h,
-    // DecodeJobs). Outlives the loop; nullptr: nothing outlives the master.
+    // What the jobs' records are kept in, and what it had (rendezvous/state_codec.h, DecodeState).
+    // Outlives the loop; nullptr: nothing outlives the master.
     StateStore* store = nullptr;
-    std::vector<JobRecord> restored;
+    MasterState restored;
     // The store has trouble, or has got over it (OK). Jobs wait meanwhile. Likewise.
     std::function<void(const absl::Status& status)> on_store_trouble;
     // The right to write is lost: all streams have been closed, and the loop does nothing any more.

@@ -18,21 +18,21 @@ absl::Status MusterdState::Open(const std::string& folder) {
   if (!store.ok()) return store.status();
   const absl::StatusOr<std::vector<StoredValue>> values = (*store)->Load();
   if (!values.ok()) return values.status();
-  absl::StatusOr<std::vector<JobRecord>> records = DecodeJobs(*values);
-  if (!records.ok()) {
-    return absl::Status(records.status().code(),
-                        absl::StrCat("state folder ", folder, ": ", records.status().message()));
+  absl::StatusOr<MasterState> state = DecodeState(*values);
+  if (!state.ok()) {
+    return absl::Status(state.status().code(),
+                        absl::StrCat("state folder ", folder, ": ", state.status().message()));
   }
   store_ = *std::move(store);
-  records_ = *std::move(records);
-  Log(LogLevel::kInfo, absl::StrCat("state folder ", folder, ": goes on with ", records_.size(),
-                                    records_.size() == 1 ? " job" : " jobs"));
+  state_ = *std::move(state);
+  Log(LogLevel::kInfo, absl::StrCat("state folder ", folder, ": goes on with ", state_.jobs.size(),
+                                    state_.jobs.size() == 1 ? " job" : " jobs"));
   return absl::OkStatus();
 }
 
 void MusterdState::Lend(MasterLoop::Options* options) {
   options->store = store_.get();
-  options->restored = std::move(records_);
+  options->restored = std::move(state_);
   options->on_store_trouble = [](const absl::Status& status) {
     if (status.ok()) return Log(LogLevel::kInfo, "the state can be written again");
     Log(LogLevel::kError,

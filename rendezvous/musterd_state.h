@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "rendezvous/master_loop.h"
 #include "rendezvous/state_store.h"
@@ -16,7 +15,7 @@ namespace muster {
 class MusterdState {
  public:
   // Opens the folder of --state-dir ("": nothing is kept) and reads it. Errors: as FileStore's Open
-  // and Load, and DecodeJobs; their exit code: ExitCodeOfStateError.
+  // and Load, and DecodeState; their exit code: ExitCodeOfStateError.
   absl::Status Open(const std::string& folder);
 
   // The state outlives the loop.
@@ -24,7 +23,7 @@ class MusterdState {
 
  private:
   std::unique_ptr<StateStore> store_;
-  std::vector<JobRecord> records_;
+  MasterState state_;
 };
 
 }  // namespace muster

@@ -21,9 +21,10 @@ constexpr size_t kHeldMax = 100'000;
 RecordKeeper::RecordKeeper(const JobRegistry* registry, Write write)
     : registry_(registry), write_(std::move(write)) {}
 
-void RecordKeeper::Restored(const std::vector<JobRecord>& records) {
+void RecordKeeper::Restored(const MasterState& state) {
+  master_ = state.master;
   JobRegistry::Serial serial = 0;
-  for (const JobRecord& record : records) {
+  for (const JobRecord& record : state.jobs) {
     keys_[++serial] = RecordKey(record.job_id, record.instance);
   }
 }
@@ -37,6 +38,8 @@ std::vector<JobEffects> RecordKeeper::Pass(Time now, std::vector<JobEffects> all
 
 std::vector<JobEffects> RecordKeeper::Answered(Time now, const absl::Status& status) {
   trouble_ = status;
+  is_writing_ = false;
+  const std::optional<MasterRecord> master = std::exchange(master_writing_, std::nullopt);
   hold_.End(status.ok());
   std::map<JobRegistry::Serial, std::string> written = std::exchange(writing_, {});
   if (!status.ok()) {
@@ -45,6 +48,7 @@ std::vector<JobEffects> RecordKeeper::Answered(Time now, const absl::Status& sta
     return {};
   }
   failures_ = 0;
+  master_ = master.value_or(master_);
   for (auto& [serial, key] : written) {
     if (key.empty()) {
       keys_.erase(serial);
@@ -58,7 +62,13 @@ std::vector<JobEffects> RecordKeeper::Answered(Time now, const absl::Status& sta
 bool RecordKeeper::IsFull(JobRegistry::Serial job) const { return hold_.HeldOf(job) > kHeldMax; }
 
 void RecordKeeper::BeginWrite() {
+  if (is_writing_) return;
   retry_at_ = kNever;
+  // By itself: what is forgotten goes when its number is there to stay.
+  if (registry_->Master() != master_) {
+    master_writing_ = registry_->Master();
+    return Send({{kMasterKey, {}, master_writing_}});
+  }
   const std::vector<JobRegistry::Serial> changed = hold_.Begin();
   if (changed.empty()) return;
   std::vector<RecordChange> changes;
@@ -71,9 +81,14 @@ void RecordKeeper::BeginWrite() {
     if (record) changes.push_back({key, std::move(record)});
     writing_[serial] = key;
   }
-  if (!changes.empty()) return write_(std::move(changes));
+  if (!changes.empty()) return Send(std::move(changes));
   hold_.End(true);  // ended and forgotten before anything was kept
   writing_.clear();
+}
+
+void RecordKeeper::Send(std::vector<RecordChange> changes) {
+  is_writing_ = true;
+  write_(std::move(changes));
 }
 
 }  // namespace muster

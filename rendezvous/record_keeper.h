@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@
 
 namespace muster {
 
-// Keeps the records of a registry's jobs in a store, and what the jobs want done until that has
-// happened (rendezvous/effect_hold.h).
+// Keeps the records of a registry and its jobs in a store, and what the jobs want done until that
+// has happened (rendezvous/effect_hold.h).
 //
 // A write that fails is tried again, after 0.1 s, 0.2 s … 5 s, with the records as they are by
 // then. Without a store everything passes at once. Pure and single-threaded.
@@ -29,7 +30,7 @@ class RecordKeeper {
   RecordKeeper(const JobRegistry* registry, Write write);
 
   // Before the first step: these are in the store, and in the registry in this order.
-  void Restored(const std::vector<JobRecord>& records);
+  void Restored(const MasterState& state);
 
   // Of what the jobs want done, all that may be done now, in order. Begins a write if it can.
   std::vector<JobEffects> Pass(Time now, std::vector<JobEffects> all);
@@ -49,12 +50,16 @@ class RecordKeeper {
 
  private:
   void BeginWrite();
+  void Send(std::vector<RecordChange> changes);
 
   const JobRegistry* const registry_;
   const Write write_;
   EffectHold hold_;
   std::map<JobRegistry::Serial, std::string> keys_;     // in the store
   std::map<JobRegistry::Serial, std::string> writing_;  // as keys_ when it is written; "": none
+  MasterRecord master_;                                 // likewise
+  std::optional<MasterRecord> master_writing_;
+  bool is_writing_ = false;
   absl::Status trouble_;
   int failures_ = 0;  // in a row
   Time retry_at_ = kNever;

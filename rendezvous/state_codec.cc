@@ -207,7 +207,7 @@ void CheckTogether(FieldCheck* check, const JobRecord& record) {
   if (record.restarts_used > record.settings->max_restarts) check->Fail("too many restarts used");
 }
 
-JobRecord DecodeState(FieldCheck* check, const v1::KeptJob& from) {
+JobRecord DecodeJobState(FieldCheck* check, const v1::KeptJob& from) {
   JobRecord to;
   to.job_id = check->Id("job_id", from.job_id());
   to.instance = from.instance();
@@ -241,6 +241,31 @@ JobRecord DecodeState(FieldCheck* check, const v1::KeptJob& from) {
   return to;
 }
 
+absl::Status Parse(std::string_view bytes, google::protobuf::Message* wire) {
+  if (!wire->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError("it is not the state of a master");
+  }
+  const size_t with_unknown = wire->ByteSizeLong();
+  wire->DiscardUnknownFields();
+  if (wire->ByteSizeLong() == with_unknown) return absl::OkStatus();
+  return absl::UnimplementedError("it has fields that only a newer version of musterd knows");
+}
+
+absl::Status DecodeValue(const StoredValue& value, MasterState* state) {
+  if (value.key == kMasterKey) {
+    v1::KeptMaster wire;
+    const absl::Status status = Parse(value.value, &wire);
+    state->master.forgotten_instance = wire.forgotten_instance();
+    return status;
+  }
+  absl::StatusOr<JobRecord> record = DecodeJob(value.value);
+  if (!record.ok()) return record.status();
+  const std::string key = RecordKey(record->job_id, record->instance);
+  if (key != value.key) return absl::DataLossError("it is the state of " + key);
+  state->jobs.push_back(*std::move(record));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string EncodeJob(const JobRecord& record) {
@@ -270,37 +295,31 @@ std::string EncodeJob(const JobRecord& record) {
   return wire.SerializeAsString();
 }
 
+std::string EncodeMaster(const MasterRecord& record) {
+  v1::KeptMaster wire;
+  wire.set_forgotten_instance(record.forgotten_instance);
+  return wire.SerializeAsString();
+}
+
 absl::StatusOr<JobRecord> DecodeJob(std::string_view bytes) {
   v1::KeptJob wire;
-  if (!wire.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::DataLossError("it is not the state of a job");
-  }
-  const size_t with_unknown = wire.ByteSizeLong();
-  wire.DiscardUnknownFields();
-  if (wire.ByteSizeLong() != with_unknown) {
-    return absl::UnimplementedError("it has fields that only a newer version of musterd knows");
-  }
+  if (absl::Status status = Parse(bytes, &wire); !status.ok()) return status;
   FieldCheck check("job");
-  JobRecord record = DecodeState(&check, wire);
+  JobRecord record = DecodeJobState(&check, wire);
   if (!check.status().ok()) return absl::DataLossError(check.status().message());
   return record;
 }
 
-absl::StatusOr<std::vector<JobRecord>> DecodeJobs(const std::vector<StoredValue>& values) {
-  std::vector<JobRecord> records;
+absl::StatusOr<MasterState> DecodeState(const std::vector<StoredValue>& values) {
+  MasterState state;
   for (const StoredValue& value : values) {
-    absl::StatusOr<JobRecord> record = DecodeJob(value.value);
-    if (record.ok() && RecordKey(record->job_id, record->instance) != value.key) {
-      record =
-          absl::DataLossError("it is the state of " + RecordKey(record->job_id, record->instance));
+    const absl::Status status = DecodeValue(value, &state);
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("state of ", value.key, ": ", status.message()));
     }
-    if (!record.ok()) {
-      return absl::Status(record.status().code(),
-                          absl::StrCat("state of ", value.key, ": ", record.status().message()));
-    }
-    records.push_back(*std::move(record));
   }
-  return records;
+  return state;
 }
 
 }  // namespace muster

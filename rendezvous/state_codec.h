@@ -14,15 +14,16 @@
 
 namespace muster {
 
-// Never fails; texts are cut and cleaned as in messages.
+// Never fail; texts are cut and cleaned as in messages.
 std::string EncodeJob(const JobRecord& record);
+std::string EncodeMaster(const MasterRecord& record);
 
 // A record that makes sense: each value within its limits, and together what a round machine can go
 // on with. DataLoss: what is wrong. Unimplemented: a newer version wrote it.
 absl::StatusOr<JobRecord> DecodeJob(std::string_view bytes);
 
 // All that a store has loaded. Errors as above, and name the key.
-absl::StatusOr<std::vector<JobRecord>> DecodeJobs(const std::vector<StoredValue>& values);
+absl::StatusOr<MasterState> DecodeState(const std::vector<StoredValue>& values);
 
 }  // namespace muster
 

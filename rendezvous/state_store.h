@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
+
 namespace muster {
 
 struct StoredValue {
@@ -20,6 +22,9 @@ struct StoredValue {
 struct StoreWrite {
   std::string key;                   // printable ASCII without spaces, kStoreKeyBytesMax at most
   std::optional<std::string> value;  // nothing: the key is removed, if it is there
+  // Nobody asks for the value after so long: a store may drop it then by itself. Nothing: it stays
+  // until it is removed.
+  std::optional<Duration> needed_for = {};
   bool operator==(const StoreWrite&) const = default;
 };
 

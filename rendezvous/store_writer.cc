@@ -41,7 +41,10 @@ void StoreWriter::Run() {
     std::vector<StoreWrite> writes;
     for (RecordChange& change : changes) {
       writes.push_back({std::move(change.key), std::nullopt});
-      if (change.record) writes.back().value = EncodeJob(*change.record);
+      if (change.master) writes.back().value = EncodeMaster(*change.master);
+      if (!change.record) continue;
+      writes.back().value = EncodeJob(*change.record);
+      writes.back().needed_for = NeededFor(*change.record);
     }
     const Time began = clock_->Now();
     absl::Status status = store_->Write(writes);

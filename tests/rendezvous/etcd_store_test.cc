@@ -89,6 +89,37 @@ TEST_F(EtcdStoreTest, AMasterWhoseKeyIsGoneIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
 }
 
+TEST_F(EtcdStoreTest, WhatIsNotNeededForEverGoesByItselfWhereThatIsWanted) {
+  const std::string key = std::string(kPrefix) + "/state/jobs/a";
+  const auto lease_of = [&] {
+    etcd::RangeRequest request;
+    request.set_key(key);
+    return client_->RangeAndWait(request)->kvs(0).lease();
+  };
+  const LeaderClaim claim = Lead("a:1");
+  EtcdStore keeps = Store(claim);
+  ASSERT_TRUE(keeps.Load().ok());
+  ASSERT_TRUE(keeps.Write({{"jobs/a", "runs"}}).ok());
+  ASSERT_TRUE(keeps.Write({{"jobs/a", "ended", 1h}}).ok());
+  EXPECT_EQ(lease_of(), 0);
+  EtcdStore drops(client_.get(), kPrefix, claim, true);
+  ASSERT_TRUE(drops.Load().ok());
+  ASSERT_TRUE(drops.Write({{"jobs/a", "runs"}}).ok());
+  EXPECT_EQ(lease_of(), 0);
+  ASSERT_TRUE(drops.Write({{"jobs/a", "ended", 1h}}).ok());
+  EXPECT_NE(lease_of(), 0);
+  // When it has gone, this master may write and remove it all the same, and so may the next.
+  for (const bool is_next : {false, true}) {
+    EtcdStore next(client_.get(), kPrefix, claim, true);
+    ASSERT_TRUE(next.Load().ok());
+    etcd_.Control({"del", key});
+    EXPECT_TRUE((is_next ? next : drops).Write({{"jobs/a", "ended", 1h}}).ok());
+    ASSERT_TRUE(drops.Load().ok());
+  }
+  etcd_.Control({"del", key});
+  EXPECT_TRUE(drops.Write({{"jobs/a", std::nullopt}}).ok());
+}
+
 TEST_F(EtcdStoreTest, AValueThatSomebodyElseChangedIsNotWrittenOver) {
   EtcdStore store = Store(Lead("a:1"));
   ASSERT_TRUE(store.Load().ok());

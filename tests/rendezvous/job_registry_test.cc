@@ -196,8 +196,33 @@ TEST_F(JobRegistryTest, EndedJobsAreForgottenOldestFirst) {
   EXPECT_EQ(registry_.Find("job10"), nullptr);
   EXPECT_NE(registry_.Find("job11"), nullptr);
   // A number that may still be in somebody's memory is not given again.
+  JobRegistry next({});
+  next.Restore(now_, {registry_.Master(), {}});
   Say(9999, HelloOf("job1", "a", 9999));
   EXPECT_EQ(registry_.Find("job1")->instance(), 2u);
+  next.Step(now_, MessageArrived{1, HelloOf("job1", "a", 9999), ""});
+  EXPECT_EQ(next.Find("job1")->instance(), 2u);
+}
+
+TEST_F(JobRegistryTest, IncidentsOutliveTheMaster) {
+  Hello hello = HelloOf("job", "a", 1);
+  hello.settings.max_restarts = 3;
+  Say(1, hello);
+  WorkerFailed failed;
+  failed.generation = 1;
+  failed.status = ExitStatus::Exited(3);
+  Say(1, failed);
+  Say(1, WorkersStopped{1, 20000});
+  EXPECT_EQ(registry_.Record(1)->incidents.back().outcome, IncidentOutcome::kOpen);
+  Say(1, WorkersStarted{2});
+  ASSERT_FALSE(all_.front().effects.empty());
+  EXPECT_TRUE(std::holds_alternative<Persist>(all_.front().effects.front()));
+  JobRegistry next({});
+  next.Restore(now_, {{}, {*registry_.Record(1)}});
+  const JobReport report = next.Report(now_, "job", StatusDetail::kFull).front();
+  ASSERT_EQ(report.status.incidents.size(), 1u);
+  EXPECT_EQ(report.status.incidents.back().outcome, IncidentOutcome::kRecovered);
+  EXPECT_EQ(report.status.incidents.back().failed_status, "exit code 3");
 }
 
 class LimitedRegistryTest : public JobRegistryTest {

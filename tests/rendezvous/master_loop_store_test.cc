@@ -64,7 +64,7 @@ class MasterLoopStoreTest : public MasterLoopTest {
   void StartWith(std::vector<JobRecord> records) {
     MasterLoop::Options options;
     options.store = &store_;
-    options.restored = std::move(records);
+    options.restored.jobs = std::move(records);
     options.on_store_trouble = [this](const absl::Status& status) {
       MutexLock lock(&mutex_);
       decisions_.push_back("store: " + std::string(status.message()));

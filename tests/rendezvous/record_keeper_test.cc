@@ -82,6 +82,30 @@ TEST_F(RecordKeeperTest, WhoComesWhileTheVerdictIsBeingWrittenBelongsToThatJob) 
   EXPECT_EQ(registry_.Find("one")->instance(), 2u);
 }
 
+TEST_F(RecordKeeperTest, TheNumberOfAForgottenInstanceIsWrittenBeforeItsRecordIsRemoved) {
+  const auto settle = [this] {
+    while (!keeper_.empty()) keeper_.Answered(now_, absl::OkStatus());
+  };
+  const int jobs = static_cast<int>(JobRegistry::kEndedMax) + 1;
+  for (int i = 1; i <= jobs; ++i) {
+    Say(i, HelloOf("job" + std::to_string(i), "a"));
+    settle();
+    Say(i, WorkersSucceeded{1, 0});
+    settle();
+    if (i < jobs) keeper_.Pass(now_, registry_.Step(now_, StreamBroken{StreamId(i), true}));
+  }
+  const size_t before = writes_.size();
+  keeper_.Pass(now_, registry_.Step(now_, StreamBroken{StreamId(jobs), true}));
+  keeper_.Answered(now_, absl::UnavailableError("away"));
+  now_ += 100ms;
+  keeper_.Pass(now_, {});
+  settle();
+  ASSERT_EQ(writes_.size(), before + 3);
+  EXPECT_EQ(writes_[before].front().key, "master");
+  EXPECT_EQ(writes_[before + 1].front().master->forgotten_instance, 1u);
+  EXPECT_EQ(KeysOf(before + 2), Keys({"-jobs/job1/1"}));
+}
+
 TEST_F(RecordKeeperTest, AFailedWriteIsTriedAgainWithTheRecordAsItIsByThenAndMoreAndMoreSlowly) {
   Say(1, HelloOf("one", "a"));
   EXPECT_TRUE(keeper_.Answered(now_, absl::UnavailableError("away")).empty());

@@ -256,9 +256,18 @@ TEST(StateCodecTest, AStateUnderAnotherKeyIsRefusedByName) {
   record.job_id = "job";
   record.instance = 2;
   const std::string bytes = EncodeJob(record);
-  EXPECT_EQ(DecodeJobs({{"jobs/job/2", bytes}})->front(), record);
-  const absl::Status status = DecodeJobs({{"jobs/job/1", bytes}}).status();
+  EXPECT_EQ(DecodeState({{"jobs/job/2", bytes}})->jobs.front(), record);
+  const absl::Status status = DecodeState({{"jobs/job/1", bytes}}).status();
   EXPECT_EQ(status.message(), "state of jobs/job/1: it is the state of jobs/job/2");
+}
+
+TEST(StateCodecTest, WhatIsNoJobOfAMasterIsKeptUnderAKeyOfItsOwn) {
+  const std::string bytes = EncodeMaster({7});
+  EXPECT_EQ(DecodeState({{"master", bytes}})->master, MasterRecord{7});
+  EXPECT_EQ(DecodeState({{"master", ""}})->master, MasterRecord());
+  EXPECT_TRUE(absl::IsUnimplemented(DecodeState({{"master", bytes + "\xfa\x3f\x01x"}}).status()));
+  EXPECT_EQ(DecodeState({{"master", "\xff"}}).status().message(),
+            "state of master: it is not the state of a master");
 }
 
 }  // namespace

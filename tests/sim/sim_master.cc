@@ -34,9 +34,9 @@ void SimMaster::Start() {
     };
   }
   keeper_ = std::make_unique<RecordKeeper>(registry_.get(), std::move(write));
-  const std::vector<JobRecord> records = store_.Load();
-  registry_->Restore(world_.queue.now(), records);
-  keeper_->Restored(records);
+  const MasterState state = store_.Load();
+  registry_->Restore(world_.queue.now(), state);
+  keeper_->Restored(state);
   ++lives_;
   network_.SetMaster(this);
   Iterate(nullptr);

@@ -6,10 +6,10 @@ namespace muster::sim {
 
 using namespace std::chrono_literals;
 
-std::vector<JobRecord> SimStore::Load() const {
-  std::vector<JobRecord> records;
-  for (const auto& [key, record] : records_) records.push_back(record);
-  return records;
+MasterState SimStore::Load() const {
+  MasterState state{master_, {}};
+  for (const auto& [key, record] : records_) state.jobs.push_back(record);
+  return state;
 }
 
 void SimStore::Write(std::vector<RecordChange> changes, std::function<void(absl::Status)> answer) {
@@ -42,7 +42,9 @@ void SimStore::Abandon() {
 
 void SimStore::Make(const std::vector<RecordChange>& changes) {
   for (const RecordChange& change : changes) {
-    if (change.record) {
+    if (change.master) {
+      master_ = *change.master;
+    } else if (change.record) {
       records_[change.key] = *change.record;
     } else {
       records_.erase(change.key);

@@ -30,7 +30,7 @@ class SimStore {
   // Called to kill the master.
   void OnTheEnd(std::function<void()> kill) { kill_ = std::move(kill); }
 
-  std::vector<JobRecord> Load() const;
+  MasterState Load() const;
   void Write(std::vector<RecordChange> changes, std::function<void(absl::Status)> answer);
   // The master is dead: it hears no answer.
   void Abandon();
@@ -44,6 +44,7 @@ class SimStore {
   const Options options_;
   std::function<void()> kill_;
   std::map<std::string, JobRecord> records_;
+  MasterRecord master_;
   std::vector<RecordChange> under_way_;  // not made yet
   uint64_t lives_ = 0;                   // of masters
 };
