@@ -20,11 +20,10 @@ Cluster::Cluster(uint64_t seed, bool with_trace, const std::set<int>* only)
     : scenario_(DrawScenario(seed)),
       world_(seed, with_trace),
       network_(world_, scenario_.network),
-      store_(world_, scenario_.store),
-      master_(world_, network_, store_,
-              {.job_id = "job",
-               .on_verdict = [this](const Verdict& verdict) { HearVerdict(verdict); },
-               .on_decision = [this](const Reason& reason) { CheckDecision(reason); }}),
+      master_(world_, network_, scenario_,
+              {.on_verdict = [this](const Verdict& verdict) { HearVerdict(verdict); },
+               .on_decision = [this](const Reason& reason) { CheckDecision(reason); },
+               .on_change = [this] { faults_.MasterIsBack(); }}),
       work_(world_, {.work = scenario_.work,
                      .commit_gap = scenario_.commit_gap,
                      .heeds_drain = scenario_.habits.heeds_drain,
@@ -33,7 +32,7 @@ Cluster::Cluster(uint64_t seed, bool with_trace, const std::set<int>* only)
                      .fixed_store = scenario_.fixed_ranks,
                      .is_cut_off = [this](int node) { return faults_.IsCutOff(node); }}),
       faults_(world_, scenario_, network_, master_, work_, nodes_, only) {
-  store_.OnTheEnd([this] {
+  master_.OnTheEnd([this] {
     ++world_.faults;
     faults_.KillMaster();
   });
@@ -89,7 +88,9 @@ SimNode::Options Cluster::NodeOptions(int index) {
 // With nothing in its way any more, each agent finds the master.
 bool Cluster::MayHaveNoMaster() const {
   if (scenario_.is_hosted && !master_.is_alive()) return true;
-  const Duration to_find_it = scenario_.settings.lease() + scenario_.stop_grace + 20s;
+  const Duration to_elect_it =
+      scenario_.candidates == 0 ? Duration::zero() : 2 * scenario_.etcd_lease + 20s;
+  const Duration to_find_it = scenario_.settings.lease() + scenario_.stop_grace + 20s + to_elect_it;
   return world_.faults > 0 && world_.queue.now() < world_.faults_end + to_find_it;
 }
 

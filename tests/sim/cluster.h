@@ -46,8 +46,7 @@ class Cluster {
   Scenario scenario_;
   SimWorld world_;
   SimNetwork network_;
-  SimStore store_;
-  SimMaster master_;
+  SimMasters master_;
   JobWork work_;
   std::vector<std::unique_ptr<SimNode>> nodes_;
   Faults faults_;

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 }  // namespace
 
-Faults::Faults(SimWorld& world, const Scenario& scenario, SimNetwork& network, SimMaster& master,
+Faults::Faults(SimWorld& world, const Scenario& scenario, SimNetwork& network, SimMasters& master,
                JobWork& work, std::vector<std::unique_ptr<SimNode>>& nodes,
                const std::set<int>* only)
     : world_(world),
@@ -102,6 +102,9 @@ void Faults::Strike(FaultKind kind) {
       master_.Drain({kind == FaultKind::kJobDrained ? "" : nodes_[node]->id(), "somebody",
                      random_.Between(100ms, 30s)});
       break;
+    case FaultKind::kEtcdCut:
+      CutEtcd();
+      break;
   }
 }
 
@@ -168,6 +171,14 @@ void Faults::FreezeMaster() {
   master_.Freeze(duration);
 }
 
+// Who leads serves on for a while, and can write nothing.
+void Faults::CutEtcd() {
+  const Duration longest = random_.Chance(0.3) ? 60s : 2 * scenario_.etcd_lease;
+  const Duration duration = random_.Between(10ms, longest);
+  CutOffAll(duration);
+  master_.CutFromEtcd(duration);
+}
+
 // The consequences last: the stream must be found dead, or opened again, and the master must have
 // heard and stopped what ran there.
 void Faults::CutOff(int node, Duration duration) {
@@ -190,13 +201,14 @@ void Faults::CutOffAll(Duration duration) {
 }
 
 bool Faults::IsCutOff(int node) const {
-  return !master_.is_alive() || world_.queue.now() < cut_off_until_[node];
+  return !master_.is_serving() || world_.queue.now() < cut_off_until_[node];
 }
 
 void Faults::Mend() {
   world_.Trace("fault", "no more from here on");
   network_.HealAll();
-  if (!scenario_.is_hosted && !master_.is_alive()) {
+  master_.Heal();
+  if (scenario_.candidates > 0 || (!scenario_.is_hosted && !master_.is_alive())) {
     master_.Start();
     MasterIsBack();
   }

@@ -7,7 +7,7 @@
 
 #include "tests/sim/job_work.h"
 #include "tests/sim/scenario.h"
-#include "tests/sim/sim_master.h"
+#include "tests/sim/sim_masters.h"
 #include "tests/sim/sim_network.h"
 #include "tests/sim/sim_node.h"
 
@@ -17,7 +17,7 @@ namespace muster::sim {
 class Faults {
  public:
   // `only`: the numbers of the faults that strike; nullptr: all do.
-  Faults(SimWorld& world, const Scenario& scenario, SimNetwork& network, SimMaster& master,
+  Faults(SimWorld& world, const Scenario& scenario, SimNetwork& network, SimMasters& master,
          JobWork& work, std::vector<std::unique_ptr<SimNode>>& nodes, const std::set<int>* only);
 
   void Begin();
@@ -40,6 +40,7 @@ class Faults {
   void Partition(int node);
   void FreezeAgent(int node);
   void FreezeMaster();
+  void CutEtcd();
   void CutOff(int node, Duration duration);
   void Silence(int node, Duration duration);
   void CutOffAll(Duration duration);
@@ -48,7 +49,7 @@ class Faults {
   SimWorld& world_;
   const Scenario& scenario_;
   SimNetwork& network_;
-  SimMaster& master_;
+  SimMasters& master_;
   JobWork& work_;
   std::vector<std::unique_ptr<SimNode>>& nodes_;
   const std::set<int>* const only_;

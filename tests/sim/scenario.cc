@@ -42,13 +42,8 @@ void DrawSettings(SimRandom& random, Scenario& scenario) {
   settings.master_loss_timeout = settings.fencing == Fencing::kStrict
                                      ? random.Between(least, 2 * least)
                                      : random.Between(least, 10 * least);
-  // A frozen agent stops no workers, and a dead one's warden gives them a grace of its own: strict
-  // fencing allows a tenth of the time-out for both.
-  const Duration spare_time = settings.master_loss_timeout / 20;
-  const bool is_strict = settings.fencing == Fencing::kStrict;
-  scenario.freeze_most = is_strict ? spare_time : 3 * settings.lease();
-  scenario.orphan_grace =
-      random.Between(100ms, is_strict ? std::max(spare_time, Duration(101ms)) : 1s);
+  scenario.freeze_most = 3 * settings.lease();
+  scenario.orphan_grace = random.Between(100ms, 1s);
 }
 
 void DrawFaults(SimRandom& random, Scenario& scenario) {
@@ -58,8 +53,8 @@ void DrawFaults(SimRandom& random, Scenario& scenario) {
   scenario.launch_spread = random.Chance(0.7) ? 3s : scenario.settings.join_timeout * 8 / 10;
   if (random.Chance(0.08)) return;  // nothing goes wrong
   scenario.fault_gap = random.Between(1s, random.Chance(0.5) ? 15s : 60s);
-  for (int& weight : scenario.fault_weights) {
-    weight = random.Chance(0.5) ? static_cast<int>(random.Between(1, 5)) : 0;
+  for (int kind = 0; kind <= static_cast<int>(FaultKind::kJobDrained); ++kind) {
+    scenario.fault_weights[kind] = random.Chance(0.5) ? static_cast<int>(random.Between(1, 5)) : 0;
   }
   // It ends the job: not the fate of half of them.
   if (random.Chance(0.8)) scenario.fault_weights[static_cast<int>(FaultKind::kJobDrained)] = 0;
@@ -104,6 +99,19 @@ void DrawStore(SimRandom& random, Scenario& scenario) {
   if (random.Chance(0.6)) store.is_the_end = random.Chance(0.5) ? 0.05 : 0.3;
 }
 
+// Of numbers of its own: the other scenarios do not depend on it.
+void DrawElection(Scenario& scenario) {
+  SimRandom random(scenario.seed * 0xbf58476d1ce4e5b9 + 2);
+  if (!scenario.store.exists || scenario.is_hosted || !random.Chance(0.5)) return;
+  scenario.candidates = static_cast<int>(random.Between(2, 3));
+  scenario.etcd_lease = std::chrono::seconds(random.Between(2, 6));
+  scenario.store.fails = scenario.store.is_the_end = 0;  // that is what the cuts and deaths do
+  if (scenario.fault_gap == Duration::zero()) return;
+  const bool are_cut = random.Chance(0.6);
+  scenario.fault_weights[static_cast<int>(FaultKind::kEtcdCut)] =
+      are_cut ? static_cast<int>(random.Between(1, 5)) : 0;
+}
+
 std::string Percent(double share) { return std::to_string(static_cast<int>(share * 100)) + "%"; }
 
 }  // namespace
@@ -132,6 +140,8 @@ const char* FaultName(FaultKind kind) {
       return "node drained";
     case FaultKind::kJobDrained:
       return "job drained";
+    case FaultKind::kEtcdCut:
+      return "etcd cut";
   }
   return "?";
 }
@@ -153,13 +163,15 @@ Scenario DrawScenario(uint64_t seed) {
   DrawHabits(random, scenario.habits);
   DrawFaults(random, scenario);
   DrawStore(random, scenario);
+  DrawElection(scenario);
   return scenario;
 }
 
 Duration Scenario::patience() const {
   const Duration one_generation = settings.join_timeout + settings.lease() + 2 * stop_grace +
                                   settings.last_call + 2 * settings.master_loss_timeout + 60s;
-  return 3 * one_generation + 2 * work + 2 * settings.exit_barrier_timeout;
+  const Duration one_election = candidates == 0 ? Duration::zero() : 2 * etcd_lease + 20s;
+  return 3 * (one_generation + one_election) + 2 * work + 2 * settings.exit_barrier_timeout;
 }
 
 std::string Scenario::ToString() const {
@@ -186,7 +198,10 @@ std::string Scenario::ToString() const {
     text += std::string(" ") + FaultName(static_cast<FaultKind>(kind)) + " (" +
             std::to_string(fault_weights[kind]) + ")";
   }
-  if (store.exists) {
+  if (candidates > 0) {
+    text += "; " + std::to_string(candidates) + " masters elected with a lease of " +
+            Text(etcd_lease) + ", etcd takes " + Text(store.slowest);
+  } else if (store.exists) {
     text += "; a store that takes " + Text(store.slowest) + ", fails " + Percent(store.fails) +
             ", is the master's end " + Percent(store.is_the_end);
   }

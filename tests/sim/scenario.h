@@ -25,8 +25,9 @@ enum class FaultKind {
   kWardenDies,
   kNodeDrained,
   kJobDrained,
+  kEtcdCut,
 };
-inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kJobDrained) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(FaultKind::kEtcdCut) + 1;
 
 const char* FaultName(FaultKind kind);
 
@@ -48,6 +49,8 @@ struct Scenario {
   JobSettings settings;
   bool fixed_ranks = false;
   bool is_hosted = false;  // the master lives in the agent of node 0, else on its own
+  int candidates = 0;      // masters of whom one is elected through etcd; 0: there is but one
+  Duration etcd_lease{};
   std::vector<int> slots;  // by node
   Duration stop_grace{};
   Duration orphan_grace{};

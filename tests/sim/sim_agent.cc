@@ -32,18 +32,7 @@ SimAgent::SimAgent(SimWorld& world, SimNetwork& network, JobWork& work, const Sc
 
 // ── Its clock ────────────────────────────────────────────────────────────────────────────────────
 
-Time SimAgent::LocalTime() const {
-  const Duration since = world_.queue.now().time_since_epoch();
-  return Time(since + options_.clock_offset + since / 1000000 * options_.clock_drift);
-}
-
-// The earliest moment at which LocalTime() is not before `local`.
-Time SimAgent::WorldTime(Time local) const {
-  const Duration shown = local.time_since_epoch() - options_.clock_offset;
-  Duration since = shown / (1000000 + options_.clock_drift) * 1000000;
-  while (since + since / 1000000 * options_.clock_drift < shown) since += 1us;
-  return Time(since);
-}
+Time SimAgent::LocalTime() const { return options_.clock.Local(world_.queue.now()); }
 
 void SimAgent::ArmTimer() {
   const Time deadline = is_alive_ ? machine_.NextDeadline() : kNever;
@@ -51,7 +40,7 @@ void SimAgent::ArmTimer() {
   armed_for_ = deadline;
   ++timer_;
   if (deadline == kNever) return;
-  world_.queue.At(WorldTime(deadline), [this, timer = timer_] {
+  world_.queue.At(options_.clock.World(deadline), [this, timer = timer_] {
     if (timer == timer_) TimerFired();
   });
 }
@@ -146,7 +135,14 @@ void SimAgent::Dispatch(SupervisorEvent event) {
     StepMachine(next);
   }
   is_dispatching_ = false;
+  if (is_alive_) TellFence();
   ArmTimer();
+}
+
+void SimAgent::TellFence() {
+  const Time fence = machine_.Fence();
+  if (std::exchange(fence_, fence) == fence) return;
+  warden_.SetFence(fence == kNever ? kNever : options_.clock.World(fence));
 }
 
 void SimAgent::StepMachine(const SupervisorEvent& event) {

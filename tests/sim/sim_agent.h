@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "agent/supervisor_machine.h"
+#include "tests/sim/sim_clock.h"
 #include "tests/sim/sim_network.h"
 #include "tests/sim/sim_warden.h"
 
@@ -19,8 +20,7 @@ class SimAgent : public AgentEnd {
   struct Options {
     int node = 0;
     SupervisorOptions machine;
-    Duration clock_offset{};  // of its own clock
-    int clock_drift = 0;      // in parts per million
+    SimClock clock;
     std::function<int()> reserve_port;
     std::function<void()> on_open;  // a stream is about to be opened: the time to host a master
     // Calls back, perhaps at once, when nobody needs the master of this process, if it has one.
@@ -55,7 +55,6 @@ class SimAgent : public AgentEnd {
   };
 
   Time LocalTime() const;
-  Time WorldTime(Time local) const;
   void Deliver(SupervisorEvent event, StreamId stream = 0);
   void Drain(int most);
   void Handle(const Incoming& incoming);
@@ -64,6 +63,7 @@ class SimAgent : public AgentEnd {
   void CheckStep(const SupervisorEvent& event, int64_t generation_before);
   void CheckEnd(int exit_code);
   void ArmTimer();
+  void TellFence();
   void TimerFired();
 
   void BeDone();
@@ -98,6 +98,7 @@ class SimAgent : public AgentEnd {
   std::deque<Incoming> inbox_;          // while frozen, and until it has caught up
   std::deque<SupervisorEvent> events_;  // that effects brought
   Time armed_for_ = kNever;
+  Time fence_ = kNever;  // what the warden knows
   uint64_t timer_ = 0;
   uint64_t freezes_ = 0;
   Time stepped_at_{};

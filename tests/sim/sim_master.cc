@@ -16,19 +16,21 @@ constexpr Duration kHearFirst = 100ms;
 
 }  // namespace
 
-SimMaster::SimMaster(SimWorld& world, SimNetwork& network, SimStore& store, Options options)
+SimMaster::SimMaster(SimWorld& world, SimNetwork& network, RecordStore& store, Options options)
     : world_(world), network_(network), store_(store), options_(std::move(options)) {}
 
 void SimMaster::Start() {
   if (is_alive()) return;
-  world_.Trace("master", "starts");
+  world_.Trace(options_.name, "starts");
   JobRegistry::Options options;
   options.seed = world_.random.Next();
-  options.on_violation = [this](const std::string& what) { world_.Violate("master: " + what); };
+  options.on_violation = [this](const std::string& what) {
+    world_.Violate(options_.name + ": " + what);
+  };
   options.is_held = [this](JobRegistry::Serial job) { return keeper_->IsHeld(job); };
   registry_ = std::make_unique<JobRegistry>(options);
   RecordKeeper::Write write;
-  if (store_.options().exists) {
+  if (store_.exists()) {
     write = [this](std::vector<RecordChange> changes) {
       store_.Write(std::move(changes), [this](absl::Status status) { Deliver(std::move(status)); });
     };
@@ -38,22 +40,21 @@ void SimMaster::Start() {
   registry_->Restore(world_.queue.now(), state);
   keeper_->Restored(state);
   ++lives_;
-  network_.SetMaster(this);
+  network_.Listen(options_.host, this);
   Iterate(nullptr);
 }
 
 void SimMaster::Kill() {
   if (!is_alive()) return;
-  world_.Trace("master", "killed");
-  network_.SetMaster(nullptr);
+  world_.Trace(options_.name, "killed");
+  network_.Listen(options_.host, nullptr);
   store_.Abandon();
   keeper_ = nullptr;
   registry_ = nullptr;
   open_.clear();
-  if (!store_.options().exists) verdicts_.clear();
   inbox_.clear();
   idle_callbacks_.clear();
-  is_frozen_ = false;
+  is_frozen_ = has_retired_ = false;
   wake_ = judge_at_ = kNever;
   ++timer_;
   ++freezes_;
@@ -61,7 +62,7 @@ void SimMaster::Kill() {
 
 void SimMaster::Freeze(Duration duration) {
   if (!is_alive() || is_frozen_) return;
-  world_.Trace("master", "frozen for " + Text(duration));
+  world_.Trace(options_.name, "frozen for " + Text(duration));
   is_frozen_ = true;
   world_.queue.After(duration, [this, freezes = ++freezes_] {
     if (freezes == freezes_) Thaw();
@@ -70,7 +71,8 @@ void SimMaster::Freeze(Duration duration) {
 
 void SimMaster::Thaw() {
   if (!is_alive() || !is_frozen_) return;
-  world_.Trace("master", "goes on, " + std::to_string(inbox_.size()) + " events have piled up");
+  world_.Trace(options_.name,
+               "goes on, " + std::to_string(inbox_.size()) + " events have piled up");
   is_frozen_ = false;
   ++freezes_;
   if (!inbox_.empty()) DrainOne();
@@ -113,12 +115,14 @@ void SimMaster::DrainOne() {
 }
 
 void SimMaster::Iterate(const Incoming* incoming) {
+  if (has_retired_) return;
   const Time now = world_.queue.now();
   if (wake_ != kNever && now - wake_ > kLate) {
     judge_at_ = kNever;
     Step(WokeUp{now - wake_, now - looked_at_});
   }
   if (incoming != nullptr) std::visit([this](const auto& e) { Handle(e); }, *incoming);
+  if (has_retired_) return;
   if (now >= judge_at_) {
     judge_at_ = kNever;
     Step(DeadlinePassed{});
@@ -169,12 +173,14 @@ void SimMaster::Handle(const StreamBroken& event) {
 }
 
 void SimMaster::Handle(const absl::Status& written) {
-  if (world_.traces) world_.Trace("master", "the store says " + written.ToString());
+  if (world_.traces) world_.Trace(options_.name, "the store says " + written.ToString());
+  has_retired_ = absl::IsFailedPrecondition(written);
+  if (has_retired_) return options_.on_deposed();
   Perform(keeper_->Answered(world_.queue.now(), written));
 }
 
 void SimMaster::Step(const RoundEvent& event) {
-  if (world_.traces) world_.Trace("master", Text(event));
+  if (world_.traces) world_.Trace(options_.name, Text(event));
   std::vector<JobEffects> all = registry_->Step(world_.queue.now(), event);
   for (const JobEffects& job : all) {
     for (const RoundEffect& effect : job.effects) {
@@ -189,24 +195,18 @@ void SimMaster::Step(const RoundEvent& event) {
   // of a membership change for the cause.
   const int chargeable = world_.worker_failures + world_.master_crashes;
   if (job != nullptr && job->restarts_used() > chargeable) {
-    world_.Violate("master: " + std::to_string(job->restarts_used()) + " restarts for " +
+    world_.Violate(options_.name + ": " + std::to_string(job->restarts_used()) + " restarts for " +
                    std::to_string(chargeable) + " failures");
   }
-}
-
-void SimMaster::CheckVerdict(uint64_t instance, const Verdict& verdict) {
-  const auto [known, is_new] = verdicts_.emplace(instance, verdict);
-  if (known->second != verdict) world_.Violate("master: one job, two verdicts");
-  if (is_new) options_.on_verdict(verdict);
 }
 
 void SimMaster::Perform(const std::vector<JobEffects>& all) {
   for (const JobEffects& job : all) {
     for (const RoundEffect& effect : job.effects) {
-      if (world_.traces) world_.Trace("master", "  " + Text(effect));
+      if (world_.traces) world_.Trace(options_.name, "  " + Text(effect));
       if (const auto* send = std::get_if<SendTo>(&effect)) {
         if (const auto* verdict = std::get_if<Verdict>(&send->message)) {
-          CheckVerdict(job.instance, *verdict);
+          options_.on_verdict(job.instance, *verdict);
         }
         network_.SendToAgent(send->stream, send->message);
       } else if (const auto* close = std::get_if<CloseStreamTo>(&effect)) {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "rendezvous/record_keeper.h"
+#include "tests/sim/record_store.h"
 #include "tests/sim/sim_network.h"
-#include "tests/sim/sim_store.h"
 
 namespace muster::sim {
 
@@ -21,12 +21,15 @@ namespace muster::sim {
 class SimMaster : public MasterEnd {
  public:
   struct Options {
+    std::string name = "master";
+    int host = 0;  // of the network
     std::string job_id;
-    std::function<void(const Verdict&)> on_verdict;  // the first time that each is sent
+    std::function<void(uint64_t instance, const Verdict&)> on_verdict;  // each that is sent
     std::function<void(const Reason&)> on_decision;
+    std::function<void()> on_deposed = {};  // the store has refused a write for good
   };
 
-  SimMaster(SimWorld& world, SimNetwork& network, SimStore& store, Options options);
+  SimMaster(SimWorld& world, SimNetwork& network, RecordStore& store, Options options);
 
   void Start();  // with what the store has of an earlier life
   void Kill();
@@ -41,6 +44,7 @@ class SimMaster : public MasterEnd {
 
   bool is_alive() const { return registry_ != nullptr; }
   bool is_frozen() const { return is_frozen_; }
+  bool is_serving() const { return is_alive() && !is_frozen_ && !has_retired_; }
   // The job's newest machine, or nullptr.
   const RoundMachine* machine() const;
 
@@ -63,20 +67,19 @@ class SimMaster : public MasterEnd {
   void Handle(const DrainRequested& event) { Step(event); }
   void Handle(const absl::Status& written);  // the store's answer
   void Step(const RoundEvent& event);
-  void CheckVerdict(uint64_t instance, const Verdict& verdict);
   void Perform(const std::vector<JobEffects>& all);
   void TellIdle();
   void Sleep();
 
   SimWorld& world_;
   SimNetwork& network_;
-  SimStore& store_;
+  RecordStore& store_;
   Options options_;
   std::unique_ptr<JobRegistry> registry_;
   std::unique_ptr<RecordKeeper> keeper_;
   std::set<StreamId> open_;
   std::vector<std::function<void()>> idle_callbacks_;
-  std::map<uint64_t, Verdict> verdicts_;  // by instance; of this life where there is no store
+  bool has_retired_ = false;  // deposed
   bool is_frozen_ = false;
   std::deque<Incoming> inbox_;  // while frozen, and until it has caught up
   Time wake_ = kNever;

@@ -11,11 +11,11 @@ SimNetwork::SimNetwork(SimWorld& world, const Options& options) : world_(world),
   for (auto& blocked : blocked_) blocked.assign(options.nodes, 0);
 }
 
-void SimNetwork::SetMaster(MasterEnd* master) {
-  master_ = master;
+void SimNetwork::Listen(int host, MasterEnd* master) {
+  MasterEnd* const old = std::exchange(masters_[host], master);
   if (master != nullptr) return;
   for (auto& [id, stream] : streams_) {
-    if (!std::exchange(stream.master_open, false)) continue;
+    if (stream.master != old || !std::exchange(stream.master_open, false)) continue;
     Transmit(id, kDown, Reset{});
   }
 }
@@ -41,7 +41,9 @@ void SimNetwork::Connect(StreamId id) {
     world_.queue.After(options_.connect_timeout, [this, id] { LoseAtAgent(id); });
     return;
   }
-  if (master_ == nullptr) return LoseAtAgent(id);
+  const auto master = masters_.find(find_ ? find_(stream->node) : 0);
+  if (master == masters_.end() || master->second == nullptr) return LoseAtAgent(id);
+  stream->master = master->second;
   stream->connected = true;
   stream->master_open = true;
   if (world_.queue.now() < world_.faults_end && world_.random.Chance(options_.break_at_hello)) {
@@ -59,7 +61,7 @@ void SimNetwork::Connect(StreamId id) {
   for (AgentMessage& message : std::exchange(stream->outbox, {})) {
     Transmit(id, kUp, std::move(message));
   }
-  master_->OnOpened(id);
+  master->second->OnOpened(id);
   agent->OnConnected(id);
 }
 
@@ -122,9 +124,9 @@ void SimNetwork::Deliver(StreamId id, Direction direction, const Packet& packet)
   if (direction == kDown && stream->agent == nullptr) return LoseAtMaster(id);
   if (direction == kUp) {
     if (const auto* message = std::get_if<AgentMessage>(&packet)) {
-      master_->OnMessage(id, *message, "10.0.0." + std::to_string(stream->node + 1));
+      stream->master->OnMessage(id, *message, "10.0.0." + std::to_string(stream->node + 1));
     } else if (std::holds_alternative<HalfClosed>(packet)) {
-      master_->OnBroken(id, true);
+      stream->master->OnBroken(id, true);
     } else {
       LoseAtMaster(id);
     }
@@ -150,8 +152,9 @@ void SimNetwork::LoseAtMaster(StreamId id) {
   Stream* stream = Find(id);
   if (stream == nullptr || !std::exchange(stream->master_open, false)) return;
   on_loss_(stream->node);
+  MasterEnd* const master = stream->master;
   Forget(id);
-  if (master_ != nullptr) master_->OnBroken(id, false);
+  master->OnBroken(id, false);
 }
 
 // Drops what neither end knows any more.

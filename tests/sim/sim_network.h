@@ -46,8 +46,11 @@ class SimNetwork {
 
   SimNetwork(SimWorld& world, const Options& options);
 
-  // The master's process; nullptr: nobody listens, and the streams that were open are reset.
-  void SetMaster(MasterEnd* master);
+  // A master's process, by its number; nullptr: it does not listen any more, and the streams that
+  // it had are reset.
+  void Listen(int host, MasterEnd* master);
+  // Which master a node tries; below 0: it knows none. Unless it is set: number 0.
+  void OnFind(std::function<int(int node)> callback) { find_ = std::move(callback); }
 
   // Called when the master loses a stream that its node did not end in order.
   void OnLoss(std::function<void(int node)> callback) { on_loss_ = std::move(callback); }
@@ -81,6 +84,7 @@ class SimNetwork {
   struct Stream {
     int node = 0;
     AgentEnd* agent = nullptr;
+    MasterEnd* master = nullptr;  // when connected
     bool connected = false;
     bool heard = false;
     bool master_open = false;
@@ -103,7 +107,8 @@ class SimNetwork {
 
   SimWorld& world_;
   Options options_;
-  MasterEnd* master_ = nullptr;
+  std::map<int, MasterEnd*> masters_;  // that listen
+  std::function<int(int node)> find_;
   std::function<void(int node)> on_loss_;
   StreamId last_stream_ = 0;
   std::map<StreamId, Stream> streams_;

@@ -59,8 +59,8 @@ void SimNode::Launch() {
   SimAgent::Options options;
   options.node = options_.index;
   options.machine = MachineOptions();
-  options.clock_offset = world_.random.Between(0s, 1000s);
-  options.clock_drift = static_cast<int>(world_.random.Between(-5000, 5000));
+  options.clock.offset = world_.random.Between(0s, 1000s);
+  options.clock.drift = static_cast<int>(world_.random.Between(-5000, 5000));
   options.reserve_port = options_.reserve_port;
   options.on_open = options_.on_open;
   options.when_idle = options_.when_idle;

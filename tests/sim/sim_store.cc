@@ -6,12 +6,6 @@ namespace muster::sim {
 
 using namespace std::chrono_literals;
 
-MasterState SimStore::Load() const {
-  MasterState state{master_, {}};
-  for (const auto& [key, record] : records_) state.jobs.push_back(record);
-  return state;
-}
-
 void SimStore::Write(std::vector<RecordChange> changes, std::function<void(absl::Status)> answer) {
   under_way_ = std::move(changes);
   const bool is_calm = world_.queue.now() >= world_.faults_end;
@@ -20,7 +14,7 @@ void SimStore::Write(std::vector<RecordChange> changes, std::function<void(absl:
   const Duration made_after = world_.random.Between(0us, options_.slowest);
   const Duration told_after = made_after + world_.random.Between(0us, options_.slowest);
   world_.queue.After(made_after, [this, is_made, life = lives_] {
-    if (life == lives_ && is_made) Make(std::exchange(under_way_, {}));
+    if (life == lives_ && is_made) kept_.Make(std::exchange(under_way_, {}));
   });
   world_.queue.After(told_after, [this, fails, life = lives_, answer = std::move(answer)] {
     if (life != lives_) return;
@@ -36,19 +30,7 @@ void SimStore::Write(std::vector<RecordChange> changes, std::function<void(absl:
 void SimStore::Abandon() {
   ++lives_;
   for (const RecordChange& change : std::exchange(under_way_, {})) {
-    if (world_.random.Chance(0.5)) Make({change});
-  }
-}
-
-void SimStore::Make(const std::vector<RecordChange>& changes) {
-  for (const RecordChange& change : changes) {
-    if (change.master) {
-      master_ = *change.master;
-    } else if (change.record) {
-      records_[change.key] = *change.record;
-    } else {
-      records_.erase(change.key);
-    }
+    if (world_.random.Chance(0.5)) kept_.Make({change});
   }
 }
 

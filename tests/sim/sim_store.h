@@ -4,18 +4,16 @@
 #include <absl/status/status.h>
 
 #include <functional>
-#include <map>
-#include <string>
 #include <vector>
 
-#include "rendezvous/job_record.h"
+#include "tests/sim/record_store.h"
 #include "tests/sim/sim_world.h"
 
 namespace muster::sim {
 
 // What outlives the master. A write takes its time and is made at some moment of it; the master
 // hears of that later, or is killed before. What is under way when it is killed is made or lost.
-class SimStore {
+class SimStore : public RecordStore {
  public:
   struct Options {
     bool exists = false;  // else masters have no store
@@ -30,21 +28,16 @@ class SimStore {
   // Called to kill the master.
   void OnTheEnd(std::function<void()> kill) { kill_ = std::move(kill); }
 
-  MasterState Load() const;
-  void Write(std::vector<RecordChange> changes, std::function<void(absl::Status)> answer);
-  // The master is dead: it hears no answer.
-  void Abandon();
-
-  const Options& options() const { return options_; }
+  bool exists() const override { return options_.exists; }
+  MasterState Load() const override { return kept_.State(); }
+  void Write(std::vector<RecordChange> changes, std::function<void(absl::Status)> answer) override;
+  void Abandon() override;
 
  private:
-  void Make(const std::vector<RecordChange>& changes);
-
   SimWorld& world_;
   const Options options_;
   std::function<void()> kill_;
-  std::map<std::string, JobRecord> records_;
-  MasterRecord master_;
+  KeptRecords kept_;
   std::vector<RecordChange> under_way_;  // not made yet
   uint64_t lives_ = 0;                   // of masters
 };

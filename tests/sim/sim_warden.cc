@@ -171,6 +171,24 @@ void SimWarden::TellWorkers(const std::string& text) {
   }
 }
 
+void SimWarden::SetFence(Time fence) {
+  Serve(10us, [this, fence] {
+    fence_ = fence;
+    if (fence == kNever) return;
+    world_.queue.At(fence, [this, fence] {
+      if (fence == fence_) FenceFalls();
+    });
+  });
+}
+
+void SimWarden::FenceFalls() {
+  fence_ = kNever;
+  if (is_gone_ || processes_.empty()) return;
+  world_.Trace("warden of n" + std::to_string(node_), "the fence has fallen");
+  is_killing_ = true;
+  Kill();
+}
+
 void SimWarden::AgentIsGone() {
   agent_is_gone_ = true;
   Serve(10us, [this] {

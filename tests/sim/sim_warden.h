@@ -24,6 +24,8 @@ class SimWarden {
   void Spawn(const Assignment& assignment, int local_rank);
   void Signal(int signal, bool whole_tree);
   void TellWorkers(const std::string& text);
+  // Nothing of the tree lives longer, whatever becomes of the agent; kNever: as long as it likes.
+  void SetFence(Time fence);
   void AgentIsGone();
   void Die();  // killed; the kernel takes the workers along
 
@@ -52,6 +54,7 @@ class SimWarden {
   void End(int id, ExitStatus status);
   void Terminate(int signal, bool whole_tree);
   void Kill();
+  void FenceFalls();
   void LeaveChild();
   void MaybeGone();
 
@@ -65,6 +68,7 @@ class SimWarden {
   int last_id_ = 0;
   Time busy_until_{};
   Time answered_until_{};
+  Time fence_ = kNever;
   bool is_killing_ = false;  // what appears now is killed, too
   bool agent_is_gone_ = false;
   bool is_gone_ = false;
