@@ -17,7 +17,9 @@ SupervisorEffects SupervisorMachine::Step(Time now, const SupervisorEvent& event
   effects_.clear();
   if (phase_ == SupervisorPhase::kEnded) return {};
   now_ = now;
+  if (now >= fence_) FenceHasFallen();
   std::visit([this](const auto& e) { On(e); }, event);
+  fence_ = Fence();
   return std::move(effects_);
 }
 

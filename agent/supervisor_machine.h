@@ -103,10 +103,12 @@ class SupervisorMachine {
   void MasterIsGone(const std::string& problem);
   std::string AdviceOn(Obstacle obstacle) const;
   void GiveUpWithoutMaster();
+  void FenceHasFallen();
   void KillOrGiveUp();
   void KillStalled();
   Time StallDeadline() const;     // when the first worker will have been silent for too long
   void NodeHasEnded();            // an event of a worker may have been the last one
+  Time VouchedUntil() const;      // strict fencing: no worker may run after it
   Time NoMasterDeadline() const;  // when this node stops trying to get along without a master
   std::optional<Progress> ProgressNow() const;
   bool HasWorkers() const;
@@ -130,6 +132,7 @@ class SupervisorMachine {
   std::string wait_reason_;
   std::string master_problem_;  // the last reason why there is no stream
   Time kill_at_ = kNever;
+  Time fence_ = kNever;         // as of the step before: what the warden goes by
   Time signalled_at_ = kNever;  // the first signal to the launcher
   Time finish_at_ = kNever;
   Time no_master_since_ = kNever;  // kNever: a master talks to us

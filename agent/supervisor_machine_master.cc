@@ -95,6 +95,8 @@ void SupervisorMachine::Obey(const Assignment& message) {
     if (phase_ == SupervisorPhase::kRunning) BeginStop(StopCause::kOrdered, SIGTERM);
     return;
   }
+  // This process was frozen, and the assignment may be of a generation that has been given up.
+  if (now_ >= VouchedUntil()) return Greet();
   Start(message);
 }
 
@@ -188,11 +190,22 @@ Time SupervisorMachine::NoMasterDeadline() const {
   return kNever;
 }
 
-Time SupervisorMachine::Fence() const {
+Time SupervisorMachine::Fence() const { return HasWorkers() ? VouchedUntil() : kNever; }
+
+Time SupervisorMachine::VouchedUntil() const {
   const JobSettings& settings = options_.hello.settings;
   const bool is_fenced = options_.has_remote_master && settings.fencing == Fencing::kStrict;
-  if (!is_fenced || !HasWorkers()) return kNever;
-  return link_.vouched_at() + settings.master_loss_timeout;
+  return is_fenced ? link_.vouched_at() + settings.master_loss_timeout : kNever;
+}
+
+// The warden has killed the workers, whatever the master has said meanwhile: none of them failed.
+void SupervisorMachine::FenceHasFallen() {
+  if (phase_ != SupervisorPhase::kRunning) return;
+  Say(NoteLevel::kError,
+      "this process did not run for longer than --master-loss-timeout, and its workers were "
+      "killed");
+  BeginStop(StopCause::kOrdered, SIGTERM);
+  if (phase_ == SupervisorPhase::kStopping) kill_at_ = now_;  // unless the warden was frozen, too
 }
 
 void SupervisorMachine::GiveUpWithoutMaster() {

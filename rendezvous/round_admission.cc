@@ -140,7 +140,8 @@ void RoundMachine::ReconcileSeat(Node& node, const Running& reported) {
   const size_t rank = node.group_rank;
   const Seat& before = seats_[rank];
   if (before.lost && before.phase == WorkersPhase::kStopped) Changed();
-  if (before.awaited && reported.phase == WorkersPhase::kRunning) node.started = true;
+  const bool was_awaited = before.awaited;
+  if (was_awaited && reported.phase == WorkersPhase::kRunning) node.started = true;
   seats_.Update(rank, [](Seat& seat) {
     seat.lost = seat.awaited = false;
     seat.fenced_until = Time::min();
@@ -150,6 +151,13 @@ void RoundMachine::ReconcileSeat(Node& node, const Running& reported) {
   // Before the news that its workers have stopped, which may complete the incident.
   if (reported.failure && IsAlive(seat.phase)) TakeFailure(node, *reported.failure);
   if (phase_ == RoundPhase::kClosed) return;
+  const bool has_ended =
+      reported.phase == WorkersPhase::kStopping || reported.phase == WorkersPhase::kStopped;
+  if (was_awaited && recovery_.was_undisturbed && has_ended && !reported.failure) {
+    // Of its own accord, for want of a master: what fails elsewhere may be an echo of that.
+    incident_.MemberGone();
+    Changed();
+  }
   switch (reported.phase) {
     case WorkersPhase::kSucceeded:
       MarkSucceeded(rank, reported.drained);

@@ -28,6 +28,7 @@ struct Recovery {
   Time deadline = kNever;               // for its members to come back
   std::optional<Assignment> place;      // of one of them: those of the others fit it
   std::map<std::string, size_t> ranks;  // by node id, as far as they are known
+  bool was_undisturbed = false;         // no member had been told to stop
 };
 
 // What an operator has asked for and the members have not done yet: come to a commit point and end.

@@ -132,6 +132,28 @@ TEST_F(RoundRecordTest, AFailureWhileNoMasterIsThereIsChargedOnce) {
   EXPECT_EQ(job_.machine().generation(), 2);
 }
 
+TEST_F(RoundRecordTest, AFailureBesideAMemberThatStoppedForWantOfAMasterIsNotCharged) {
+  FormPair();
+  job_.Restart();
+  Hello hello = job_.HelloOf("a");
+  hello.running = {WorkersPhase::kStopped, job_.machine().seats()[0].assignment};
+  hello.running.failure.emplace();  // its peer was gone
+  hello.running.failure->generation = 1;
+  job_.Join(hello);
+  job_.Restart();
+  job_.Rejoin("a", WorkersPhase::kStopped);
+  job_.Rejoin("b", WorkersPhase::kStopped);
+  EXPECT_EQ(job_.machine().generation(), 2) << "who was told to stop is no such member";
+  EXPECT_EQ(job_.machine().restarts_used(), 1);
+  job_.Restart();
+  job_.Rejoin("b", WorkersPhase::kStopped);
+  hello.running.assignment = job_.machine().seats()[0].assignment;
+  hello.running.failure->generation = 2;
+  job_.Join(hello);
+  EXPECT_EQ(job_.machine().generation(), 3);
+  EXPECT_EQ(job_.machine().restarts_used(), 1);
+}
+
 TEST_F(RoundRecordTest, TheBudgetThatIsUsedStaysUsed) {
   FormPair(1);
   job_.Failed("b", 7, 1min);

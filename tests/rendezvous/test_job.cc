@@ -39,7 +39,7 @@ std::string JournalViolation(const IncidentRecorder& recorder, const RoundMachin
     }
     const bool has_recovered = record.outcome == IncidentOutcome::kRecovered;
     const bool is_whole = record.stop && record.rendezvous && record.start;
-    if (has_recovered && record.number != taken_over && !is_whole) {
+    if (has_recovered && record.number > taken_over && !is_whole) {
       return name + " has recovered without a phase";
     }
     if (has_recovered && record.next_generation <= record.generation) {

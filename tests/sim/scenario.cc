@@ -99,13 +99,14 @@ void DrawStore(SimRandom& random, Scenario& scenario) {
   if (random.Chance(0.6)) store.is_the_end = random.Chance(0.5) ? 0.05 : 0.3;
 }
 
-// Of numbers of its own: the other scenarios do not depend on it.
+// Of numbers of its own: the other scenarios do not depend on it (nor do those of named seeds).
 void DrawElection(Scenario& scenario) {
-  SimRandom random(scenario.seed * 0xbf58476d1ce4e5b9 + 2);
+  SimRandom random(scenario.seed * 0xbf58476d1ce4e5b9 + 102413);
   if (!scenario.store.exists || scenario.is_hosted || !random.Chance(0.5)) return;
   scenario.candidates = static_cast<int>(random.Between(2, 3));
   scenario.etcd_lease = std::chrono::seconds(random.Between(2, 6));
   scenario.store.fails = scenario.store.is_the_end = 0;  // that is what the cuts and deaths do
+  scenario.store.slowest = random.Between(100us, random.Chance(0.7) ? 5ms : 100ms);
   if (scenario.fault_gap == Duration::zero()) return;
   const bool are_cut = random.Chance(0.6);
   scenario.fault_weights[static_cast<int>(FaultKind::kEtcdCut)] =
