@@ -66,6 +66,12 @@ TEST(Simulation, Seed61447_TheMemberThatARecoveringMasterMissedWasForgotten) { E
 TEST(Simulation, Seed761_ADrainThatWasForgottenWasTakenForTheEndOfTheWork) { ExpectKept(761); }
 TEST(Simulation, Seed871_ALossUnderAMasterThatHadJustWokenWasCharged) { ExpectKept(871); }
 TEST(Simulation, Seed125_AMasterThatWokeAtADeadlineDidNotListenFirst) { ExpectKept(125); }
+TEST(Simulation, Seed100411_ADrainWasForgottenWithItsMaster) { ExpectKept(100411); }
+TEST(Simulation, Seed101138_ADrainWasForgottenWithItsMaster) { ExpectKept(101138); }
+TEST(Simulation, Seed105858_AVerdictThatWasNotWrittenYetOpenedANewInstance) { ExpectKept(105858); }
+TEST(Simulation, Seed105862_AVerdictThatWasNotWrittenYetOpenedANewInstance) { ExpectKept(105862); }
+TEST(Simulation, Seed814_TheEchoOfAFenceThatFellWithoutAMasterWasCharged) { ExpectKept(814); }
+TEST(Simulation, Seed4900_AFrozenAgentStartedAGenerationThatHadBeenGivenUp) { ExpectKept(4900); }
 
 }  // namespace
 }  // namespace muster::sim
