@@ -167,6 +167,7 @@ absl::StatusOr<MasterLoop::Options> ElectedMaster::OpenStore(const LeaderClaim& 
   MasterLoop::Options loop;
   loop.store = term_.store.get();
   loop.restored = *std::move(state);
+  loop.leads = [this](Time now) { return election_->Leads(now); };
   loop.on_deposed = [this](const absl::Status& why) {
     election_->StepDown(std::string(why.message()));
   };

@@ -140,6 +140,7 @@ absl::StatusOr<std::unique_ptr<MasterServer>> ElectionFinder::StartServer(
     MasterServer::Options server = HostedServer(options_, {address, 0});
     server.loop.store = loop.store;
     server.loop.restored = loop.restored;
+    server.loop.leads = loop.leads;
     server.loop.on_deposed = loop.on_deposed;
     absl::StatusOr<std::unique_ptr<MasterServer>> started =
         MasterServer::Start(clock_, std::move(server));

@@ -31,6 +31,9 @@ class ElectionMachine {
   Time NextDeadline() const;
 
   bool leads() const { return phase_ == Phase::kLeading; }
+  // Until when this candidate may act as the leader if it hears nothing more; Time::min(): it does
+  // not lead.
+  Time leads_until() const { return leads() ? trusted_until_ : Time::min(); }
   bool over() const { return phase_ == Phase::kOver; }
 
  private:

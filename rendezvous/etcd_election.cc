@@ -69,7 +69,9 @@ void EtcdElection::Resign() {
 void EtcdElection::Run() {
   election::Event event = election::Begin{};
   while (!queue_->closed()) {
-    for (const election::Effect& effect : machine_.Step(clock_->Now(), event)) {
+    const ElectionMachine::Effects effects = machine_.Step(clock_->Now(), event);
+    leads_until_ = machine_.leads_until().time_since_epoch().count();
+    for (const election::Effect& effect : effects) {
       std::visit([this](const auto& kind) { Perform(kind); }, effect);
     }
     if (machine_.over()) return;

@@ -1,6 +1,7 @@
 #ifndef MUSTER_RENDEZVOUS_ETCD_ELECTION_H_
 #define MUSTER_RENDEZVOUS_ETCD_ELECTION_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -28,6 +29,7 @@ class EtcdElection final : public Leadership {
   EtcdElection(Clock* clock, EtcdClient* client, Options options, Listener listener);
   ~EtcdElection() override;
 
+  bool Leads(Time now) const override { return now < Time(Duration(leads_until_.load())); }
   void Serving(const std::string& address) override;
   void StepDown(const std::string& why) override;
   void Resign() override;
@@ -55,7 +57,8 @@ class EtcdElection final : public Leadership {
   const Options options_;
   const std::string key_;
   const Listener listener_;
-  ElectionMachine machine_;             // of the thread
+  ElectionMachine machine_;  // of the thread
+  std::atomic<Duration::rep> leads_until_ = Time::min().time_since_epoch().count();
   const std::shared_ptr<Queue> queue_;  // shared with calls, which may end after this object
   std::thread thread_;                  // last: it uses the others
 };

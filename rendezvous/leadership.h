@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "base/time.h"
+
 namespace muster {
 
 // What a leader shows for the right to write: the key that it holds, in the revision that only its
@@ -35,6 +37,10 @@ class Leadership {
   // Gives up without a word; what it held is free after the lease. Resign() first where there is
   // time.
   virtual ~Leadership() = default;
+
+  // Whether it leads at `now`. Also right where on_lost is yet to come, as in a process that was
+  // frozen: nobody may be answered then.
+  virtual bool Leads(Time now) const = 0;
 
   // The elected one serves at "host:port": the others are told.
   virtual void Serving(const std::string& address) = 0;

@@ -118,6 +118,7 @@ void MasterLoop::Run() {
     std::optional<LoopEvent> event =
         queue_.Pop(std::min({wake, hear, watchers_.NextDeadline(), keeper_.NextDeadline()}));
     const Time now = clock_->Now();
+    if (options_.leads && !has_retired_ && !options_.leads(now)) Handle(now, Retire{});
     const bool is_late = wake != kNever && now - wake > kLate;
     if (is_late) {
       judge_at = kNever;

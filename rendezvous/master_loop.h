@@ -42,6 +42,9 @@ class MasterLoop {
     // Outlives the loop; nullptr: nothing outlives the master.
     StateStore* store = nullptr;
     MasterState restored;
+    // Whether this master still has the right to serve at `now`; may be empty. Asked before
+    // anything is done: one that was frozen learns late that another one has been elected.
+    std::function<bool(Time now)> leads;
     // The store has trouble, or has got over it (OK). Jobs wait meanwhile. Likewise.
     std::function<void(const absl::Status& status)> on_store_trouble;
     // The right to write is lost: all streams have been closed, and the loop does nothing any more.

@@ -198,47 +198,6 @@ TEST(SupervisorMasterLoss, StrictFencingBindsTheWorkersToTheLastHeartbeatThatWas
   EXPECT_EQ(node.machine.Fence(), born + 10s) << "no answer, no more time";
 }
 
-TEST(SupervisorMasterLoss, WorkersThatTheFenceHasKilledDidNotFail) {
-  SupervisorOptions options = NodeOfMany();
-  options.hello.settings.fencing = Fencing::kStrict;
-  options.hello.settings.master_loss_timeout = 30s;
-  Node node(options);
-  node.RunGeneration(1);
-  node.now += 1h;
-  const std::string first = node.Die(0, SIGKILL, false);
-  EXPECT_EQ(first.find("WorkerFailed"), std::string::npos) << first;
-  const std::string last = node.Die(1, SIGKILL, true);
-  EXPECT_EQ(last.find("WorkerFailed"), std::string::npos) << last;
-  EXPECT_EQ(node.machine.phase(), Phase::kJoining) << "it is there for the next generation";
-}
-
-TEST(SupervisorMasterLoss, AnAssignmentThatWaitedForAFrozenAgentPastItsFenceStartsNothing) {
-  SupervisorOptions options = NodeOfMany();
-  options.hello.settings.fencing = Fencing::kStrict;
-  options.hello.settings.master_loss_timeout = 30s;
-  Node node(options);
-  node.Step(Begin{});
-  node.Step(PortReserved{20000, ""});
-  node.Step(FromMaster{Wait{"too few nodes", 1min}});
-  node.now += 1h;
-  Assignment place;
-  place.generation = 1;
-  const std::string effects = node.Step(FromMaster{place});
-  EXPECT_EQ(effects.find("StartWorkers"), std::string::npos) << effects;
-  EXPECT_NE(effects.find("Hello"), std::string::npos) << "which brings it again if it still holds";
-  EXPECT_NE(node.Step(FromMaster{place}).find("StartWorkers"), std::string::npos);
-}
-
-TEST(SupervisorMasterLoss, AWardenThatWasFrozenWithItsAgentIsToldToKillAtOnce) {
-  SupervisorOptions options = NodeOfMany();
-  options.hello.settings.fencing = Fencing::kStrict;
-  options.hello.settings.master_loss_timeout = 30s;
-  Node node(options);
-  node.RunGeneration(1);
-  node.now += 1h;
-  EXPECT_NE(node.Step(TimeCame{}).find("SignalTree KILL"), std::string::npos);
-}
-
 TEST(SupervisorMasterLoss, AnAgentThatWasStoppedPastTheTimeoutKillsAtOnce) {
   Node node;
   node.RunGeneration(1).Step(MasterLost{false, "connection reset"});

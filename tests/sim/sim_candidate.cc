@@ -8,14 +8,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-SimMaster::Options MasterOptions(SimMaster::Options options, const std::string& name, int number,
-                                 std::function<void()> on_deposed) {
-  options.name = name;
-  options.host = number;
-  options.on_deposed = std::move(on_deposed);
-  return options;
-}
-
 }  // namespace
 
 void SimCandidate::Claim::Begin(int64_t revision, MasterState state) {
@@ -37,9 +29,18 @@ SimCandidate::SimCandidate(SimWorld& world, SimNetwork& network, SimEtcd& etcd, 
       options_(std::move(options)),
       name_("m" + std::to_string(options_.number)),
       claim_(etcd, options_.number),
-      master_(world, network, claim_,
-              MasterOptions(options_.master, name_, options_.number,
-                            [this] { StepSoon(election::StepDownAsked{"deposed"}); })) {}
+      master_(world, network, claim_, MasterOptions()) {}
+
+SimMaster::Options SimCandidate::MasterOptions() {
+  SimMaster::Options options = options_.master;
+  options.name = name_;
+  options.host = options_.number;
+  options.leads = [this] {
+    return machine_ && options_.clock.Local(world_.queue.now()) < machine_->leads_until();
+  };
+  options.on_deposed = [this] { StepSoon(election::StepDownAsked{"deposed"}); };
+  return options;
+}
 
 void SimCandidate::Start() {
   if (is_alive()) return;

@@ -59,6 +59,7 @@ class SimCandidate {
     uint64_t terms_ = 0;
   };
 
+  SimMaster::Options MasterOptions();
   void Deliver(std::function<void()> what);
   void StepSoon(election::Event event);
   void Step(const election::Event& event);

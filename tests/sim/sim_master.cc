@@ -115,6 +115,7 @@ void SimMaster::DrainOne() {
 }
 
 void SimMaster::Iterate(const Incoming* incoming) {
+  has_retired_ = has_retired_ || (options_.leads && !options_.leads());
   if (has_retired_) return;
   const Time now = world_.queue.now();
   if (wake_ != kNever && now - wake_ > kLate) {

@@ -26,6 +26,7 @@ class SimMaster : public MasterEnd {
     std::string job_id;
     std::function<void(uint64_t instance, const Verdict&)> on_verdict;  // each that is sent
     std::function<void(const Reason&)> on_decision;
+    std::function<bool()> leads = {};       // as of MasterLoop::Options
     std::function<void()> on_deposed = {};  // the store has refused a write for good
   };
 

@@ -23,7 +23,7 @@ void SimStore::Write(std::vector<RecordChange> changes, std::function<void(absl:
   });
   if (is_calm || !world_.random.Chance(options_.is_the_end)) return;
   world_.queue.After(world_.random.Between(0us, told_after), [this, life = lives_] {
-    if (life == lives_) kill_();
+    if (life == lives_ && world_.queue.now() < world_.faults_end) kill_();
   });
 }
 
