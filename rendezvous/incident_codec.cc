@@ -25,16 +25,28 @@ void EncodeTo(const IncidentRecord& from, v1::PastIncident* to) {
   to->set_next_generation(from.next_generation);
   to->set_unix_ms(from.unix_ms);
   EncodeReason(from.cause, kIncidentTextBytesMax, to->mutable_cause());
+  to->set_kind(static_cast<v1::PastKind>(from.kind));
   to->set_charged(from.charged);
   to->set_outcome(static_cast<v1::PastOutcome>(from.outcome));
   to->set_failed_node(WireText(from.failed_node, kIdBytesMax));
   if (from.failed_rank >= 0) to->set_failed_rank(from.failed_rank);
-  to->set_failed_status(WireText(from.failed_status, kIncidentTextBytesMax));
+  to->set_exit_code(from.failed_status.code());
+  to->set_signal(from.failed_status.signal());
+  to->set_core_dumped(from.failed_status.core_dumped());
+  to->set_out_of_memory(from.out_of_memory);
   to->set_detect_ns(Nanoseconds(from.detect));
   if (from.stop) to->set_stop_ns(Nanoseconds(*from.stop));
   if (from.rendezvous) to->set_rendezvous_ns(Nanoseconds(*from.rendezvous));
   if (from.start) to->set_start_ns(Nanoseconds(*from.start));
   if (from.ready) to->set_ready_ns(Nanoseconds(*from.ready));
+}
+
+template <typename Kind>
+IncidentKind DecodeKind(FieldCheck* check, Kind kind) {
+  if (kind < v1::PAST_KIND_MEMBERSHIP || kind > v1::PAST_KIND_OUT_OF_MEMORY) {
+    check->UnknownEnum("kind", kind);
+  }
+  return static_cast<IncidentKind>(kind);
 }
 
 template <typename Outcome>
@@ -52,13 +64,18 @@ IncidentRecord DecodeIncident(FieldCheck* check, const v1::PastIncident& from) {
   to.next_generation = check->Generation(from.next_generation());
   to.unix_ms = from.unix_ms();
   to.cause = DecodeReason(check, from.cause());
+  to.kind = DecodeKind(check, from.kind());
   to.charged = from.charged();
   to.outcome = DecodeOutcome(check, from.outcome());
   to.failed_node = check->Text("failed_node", from.failed_node(), kIdBytesMax);
   if (from.has_failed_rank()) {
     to.failed_rank = check->Range("failed_rank", from.failed_rank(), 0, INT32_MAX);
   }
-  to.failed_status = check->Text("failed_status", from.failed_status(), kTextBytesMax);
+  const int code = check->Int("exit_code", from.exit_code(), 0, 255);
+  const int signal = check->Int("signal", from.signal(), 0, 127);
+  to.failed_status =
+      signal != 0 ? ExitStatus::Signalled(signal, from.core_dumped()) : ExitStatus::Exited(code);
+  to.out_of_memory = from.out_of_memory();
   to.detect = check->Span("detect", from.detect_ns());
   if (from.has_stop_ns()) to.stop = check->Span("stop", from.stop_ns());
   if (from.has_rendezvous_ns()) to.rendezvous = check->Span("rendezvous", from.rendezvous_ns());

@@ -228,8 +228,7 @@ JobRegistry::Jobs::iterator JobRegistry::Forget(Jobs::iterator job) {
   const Job& what = job->second;
   // Before that nobody has heard of the number.
   if (what.machine.generation() > 0) {
-    master_.forgotten_instance =
-        std::max(master_.forgotten_instance, what.machine.instance());
+    master_.forgotten_instance = std::max(master_.forgotten_instance, what.machine.instance());
   }
   const auto newest = newest_.find(what.machine.job_id());
   if (newest != newest_.end() && newest->second == serial) newest_.erase(newest);

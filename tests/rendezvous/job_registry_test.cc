@@ -222,7 +222,7 @@ TEST_F(JobRegistryTest, IncidentsOutliveTheMaster) {
   const JobReport report = next.Report(now_, "job", StatusDetail::kFull).front();
   ASSERT_EQ(report.status.incidents.size(), 1u);
   EXPECT_EQ(report.status.incidents.back().outcome, IncidentOutcome::kRecovered);
-  EXPECT_EQ(report.status.incidents.back().failed_status, "exit code 3");
+  EXPECT_EQ(report.status.incidents.back().failed_status, ExitStatus::Exited(3));
 }
 
 class LimitedRegistryTest : public JobRegistryTest {
@@ -355,7 +355,7 @@ TEST_F(ForgetfulRegistryTest, AMasterThatStartsAgainCountsFromItsStart) {
   ASSERT_TRUE(record.has_value());
   registry_ = JobRegistry({.seed = 2, .idle_time = 30min});
   now_ += 24h;
-  registry_.Restore(now_, {*record});
+  registry_.Restore(now_, {{}, {*record}});
   Pass(30min - 1ns);
   EXPECT_NE(registry_.Find("job"), nullptr);
   Pass(1ns);

@@ -95,7 +95,10 @@ class Generator {
       incident.outcome = IncidentOutcome(Int(0, 3));
       incident.failed_node = Text();
       incident.failed_rank = Int(-1, 9);
-      incident.failed_status = Text();
+      incident.failed_status = ExitStatus::Exited(Int(0, 255));
+      if (Int(0, 1) == 1) incident.failed_status = ExitStatus::Signalled(9, Int(0, 1) == 1);
+      incident.out_of_memory = Int(0, 1) == 1;
+      incident.kind = IncidentKind(Int(0, 4));
       incident.detect = Int(0, 9) * 1s;
       incident.stop = any_span();
       incident.rendezvous = any_span();
