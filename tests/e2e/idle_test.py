@@ -1,6 +1,7 @@
 """A launcher whose workers are busy with themselves does nothing at all."""
 
 import os
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -22,8 +23,11 @@ def parent_of(pid):
 class Idle(Case):
     def wake_ups(self, *options):
         """Of launcher and warden between two lines of a worker that are two seconds apart on its clock."""
+        own = tempfile.TemporaryDirectory(dir="/tmp")  # `muster status --local` of other tests does not look there
+        self.addCleanup(own.cleanup)
         job = self.start("run", "--nproc-per-node", 2, *options, "--no-python", "bash", "-c",
-                         "[ $RANK = 0 ] || exec sleep 1000; for word in up settled later; do echo $word; sleep 2; done; sleep 1000")
+                         "[ $RANK = 0 ] || exec sleep 1000; for word in up settled later; do echo $word; sleep 2; done; sleep 1000",
+                         env={"TMPDIR": own.name})
         job.wait_line("^up$")
         launcher = job.pid
         warden, = (pid for pid in job.marked() if parent_of(pid) == launcher)
