@@ -1,10 +1,8 @@
 #include <muster/worker.h>
 #include <muster/worker_c.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include "base/version.h"
@@ -127,9 +125,7 @@ size_t muster_worker_members(MusterWorker* worker, char* buffer, size_t size) {
   const auto heard = WithAgent(worker, [](auto& agent) { return agent.members(); });
   const std::string_view text = heard ? std::string_view(*heard) : std::string_view();
   if (buffer != nullptr && size > 0) {
-    const size_t copied = std::min(text.size(), size - 1);
-    memcpy(buffer, text.data(), copied);
-    buffer[copied] = '\0';
+    buffer[text.copy(buffer, size - 1)] = '\0';
   }
   return text.size();
 }
