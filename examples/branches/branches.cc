@@ -108,7 +108,7 @@ int Run(const muster::Identity& self, const Options& options) {
 }  // namespace branches
 
 int main(int argc, char** argv) {
-  return examples::RunProgram("branches", [&](const muster::Identity& self) {
+  return examples::RunProgram([&](const muster::Identity& self) {
     branches::Options options;
     examples::Flags flags;
     flags.Count("--steps", options.steps, 1, "a number of steps from 1 on");

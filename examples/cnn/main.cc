@@ -195,7 +195,7 @@ int Run(const muster::Identity& self, const Options& options) {
 }  // namespace cnn
 
 int main(int argc, char** argv) {
-  return examples::RunProgram("cnn", [&](const muster::Identity& self) {
+  return examples::RunProgram([&](const muster::Identity& self) {
     const cnn::Options options = cnn::ParseOptions({argv + 1, argv + argc});
     if (!options.help) return cnn::Run(self, options);
     std::fputs(cnn::kHelp, stdout);

@@ -9,26 +9,17 @@
 #include <ATen/Parallel.h>
 
 #include "examples/mnist/trainer.h"
+#include "examples/shared/program.h"
 
 namespace {
 
 using mnist::Options;
 
-constexpr int kNotOk = 1, kUsage = 2;
-
-// Every worker of a node finds the same fault in what they all share: one line per node is enough.
-int Fail(const muster::Identity& self, int code, const std::string& what) {
-  muster::Error error(what);
-  error.everywhere = self.local_rank != 0;
-  muster::report_failure(error);
-  return code;
-}
-
 int Run(const muster::Identity& self, const Options& options) {
   // Before joining, so that missing data keeps nobody waiting.
   if (self.rank == 0) mnist::CheckSaveModel(options);
-  const mnist::Split training = mnist::ReadSplit(options.data, "train");
-  const mnist::Split held_out = mnist::ReadSplit(options.data, "t10k");
+  const examples::Split training = examples::ReadSplit(options.data, "train");
+  const examples::Split held_out = examples::ReadSplit(options.data, "t10k");
   // The same bits in each run: one thread, and no algorithm that depends on timing.
   at::set_num_threads(1);
   at::globalContext().setDeterministicAlgorithms(true, false);
@@ -47,32 +38,23 @@ int Run(const muster::Identity& self, const Options& options) {
   }
   trainer.SaveModel();
   const double accuracy = trainer.Accuracy();
-  const mnist::Answers answers = trainer.Answer();
+  const examples::Answers answers = trainer.Answer();
   const bool colour = isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
-  const mnist::Verdict verdict = mnist::Judge(answers, colour);
+  const examples::Verdict verdict = examples::Judge(answers, colour);
   if (world.leader()) {
     std::printf("held-out accuracy %.4f\n%s", accuracy, verdict.text.c_str());
     std::fflush(stdout);
   }
-  return verdict.ok ? EX_OK : kNotOk;
+  return verdict.ok ? EX_OK : EXIT_FAILURE;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return muster::record([&] {
-    const muster::Identity self = muster::identity();
-    try {
-      const Options options = mnist::ParseOptions({argv + 1, argv + argc});
-      if (!options.help) return Run(self, options);
-      std::fputs(mnist::kHelp, stdout);
-      return EX_OK;
-    } catch (const mnist::UsageError& error) {
-      return Fail(self, kUsage, std::string(error.what()) + "; mnist --help lists the options");
-    } catch (const mnist::CorruptData& error) {
-      return Fail(self, EX_DATAERR, error.what());
-    } catch (const mnist::MissingData& error) {
-      return Fail(self, EX_NOINPUT, error.what());
-    }
+  return examples::RunProgram([&](const muster::Identity& self) {
+    const Options options = mnist::ParseOptions({argv + 1, argv + argc});
+    if (!options.help) return Run(self, options);
+    std::fputs(mnist::kHelp, stdout);
+    return EX_OK;
   });
 }

@@ -1,9 +1,6 @@
 #include "examples/mnist/options.h"
 
-#include <charconv>
-#include <cmath>
-#include <functional>
-#include <map>
+#include "examples/shared/flags.h"
 
 namespace mnist {
 
@@ -30,71 +27,22 @@ file cannot be written; 75 another worker was lost, or this one is of a past gen
 launcher's environment is incomplete.
 )";
 
-namespace {
-
-template <class T>
-T Number(const std::string& flag, const std::string& text, T low, const char* expected) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  bool good = error == std::errc() && end == text.data() + text.size() && value >= low;
-  if constexpr (std::is_floating_point_v<T>) good = good && std::isfinite(value);
-  if (!good) throw UsageError(flag + " '" + text + "' is not " + expected);
-  return value;
-}
-
-}  // namespace
-
 Options ParseOptions(const std::vector<std::string>& arguments) {
   Options options;
-  const auto count = [](int64_t& target, int64_t low, const char* expected) {
-    return [&target, low, expected](const std::string& flag, const std::string& text) {
-      target = Number<int64_t>(flag, text, low, expected);
-    };
-  };
-  const auto path = [](std::filesystem::path& target) {
-    return [&target](const std::string& flag, const std::string& text) {
-      if (text.empty()) throw UsageError(flag + " needs a name");
-      target = text;
-    };
-  };
-  using Setter = std::function<void(const std::string& flag, const std::string& text)>;
-  const std::map<std::string, Setter> flags = {
-      {"--data", path(options.data)},
-      {"--epochs", count(options.epochs, 1, "a number of epochs from 1 on")},
-      {"--batch-size", count(options.batch_size, 1, "a number of pictures from 1 on")},
-      {"--lr",
-       [&](const std::string& flag, const std::string& text) {
-         options.lr = Number<double>(flag, text, 0.0, "a learning rate from 0 on");
-       }},
-      {"--checkpoint-dir", path(options.checkpoint_dir)},
-      {"--checkpoint-every", count(options.checkpoint_every, 0, "a number of steps from 0 on")},
-      {"--save-model", path(options.save_model)},
-      {"--seed",
-       [&](const std::string& flag, const std::string& text) {
-         options.seed = Number<uint64_t>(flag, text, 0, "a number from 0 on");
-       }},
-  };
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    if (argument == "-h" || argument == "--help") {
-      options.help = true;
-      return options;
-    }
-    const size_t equals = argument.find('=');
-    const std::string flag = argument.substr(0, equals);
-    const auto found = flags.find(flag);
-    if (found == flags.end()) throw UsageError("unknown argument '" + argument + "'");
-    if (equals != std::string::npos) {
-      found->second(flag, argument.substr(equals + 1));
-    } else if (++i < arguments.size()) {
-      found->second(flag, arguments[i]);
-    } else {
-      throw UsageError(flag + " needs a value");
-    }
-  }
-  if (options.data.empty()) throw UsageError("--data DIR is missing");
+  examples::Flags flags;
+  flags.Path("--data", options.data);
+  flags.Count("--epochs", options.epochs, 1, "a number of epochs from 1 on");
+  flags.Count("--batch-size", options.batch_size, 1, "a number of pictures from 1 on");
+  flags.Number("--lr", options.lr, 0, "a learning rate from 0 on");
+  flags.Path("--checkpoint-dir", options.checkpoint_dir);
+  flags.Count("--checkpoint-every", options.checkpoint_every, 0, "a number of steps from 0 on");
+  flags.Path("--save-model", options.save_model);
+  flags.Seed("--seed", options.seed);
+  options.help = !flags.Parse(arguments);
+  if (options.help) return options;
+  if (options.data.empty()) throw examples::UsageError("--data DIR is missing");
   if (options.checkpoint_every > 0 && options.checkpoint_dir.empty()) {
-    throw UsageError("--checkpoint-every needs --checkpoint-dir");
+    throw examples::UsageError("--checkpoint-every needs --checkpoint-dir");
   }
   return options;
 }

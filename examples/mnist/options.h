@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -21,13 +20,7 @@ struct Options {
   bool help = false;
 };
 
-// what() is one line that names the flag.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-// `--flag value` and `--flag=value`. Throws UsageError.
+// Throws examples::UsageError.
 Options ParseOptions(const std::vector<std::string>& arguments);
 
 extern const char kHelp[];

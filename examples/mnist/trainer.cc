@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <torch/data/dataloader.h>
-#include <torch/data/datasets/base.h>
 #include <torch/nn/functional/loss.h>
 #include <unistd.h>
 
@@ -14,23 +13,8 @@
 namespace mnist {
 namespace {
 
-// MNIST's own mean and deviation.
-constexpr double kMean = 0.1307, kDeviation = 0.3081;
-
-// Hands out indices: the samples are in one tensor already, a batch is one index_select.
-struct Indices : torch::data::datasets::Dataset<Indices, size_t> {
-  explicit Indices(size_t count) : count(count) {}
-  size_t get(size_t index) override { return index; }
-  std::optional<size_t> size() const override { return count; }
-  size_t count;
-};
-
 at::Tensor Loss(const at::Tensor& output, const at::Tensor& labels) {
   return torch::nn::functional::cross_entropy(output, labels);
-}
-
-int64_t CountLost(const at::Tensor& values) {
-  return values.numel() - at::isfinite(values).sum().item<int64_t>();
 }
 
 muster::CheckpointOptions Checkpoints(const Options& options) {
@@ -51,18 +35,8 @@ std::shared_ptr<Net> MakeNet(const muster::World& world, uint64_t seed) {
 
 at::Tensor Net::forward(const at::Tensor& x) { return fc2(at::relu(fc1(x))); }
 
-Samples::Samples(const Split& split, const at::Device& device) {
-  const int64_t count = split.count;
-  at::Tensor bytes = at::empty({count, 784}, at::kByte);
-  std::copy(split.pictures.begin(), split.pictures.end(), bytes.data_ptr<uint8_t>());
-  pictures = ((bytes.to(at::kFloat) / 255 - kMean) / kDeviation).to(device);
-  at::Tensor digits = at::empty({count}, at::kByte);
-  std::copy(split.labels.begin(), split.labels.end(), digits.data_ptr<uint8_t>());
-  labels = digits.to(at::kLong).to(device);
-}
-
-Trainer::Trainer(muster::World world, const Options& options, const Split& training,
-                 const Split& held_out)
+Trainer::Trainer(muster::World world, const Options& options, const examples::Split& training,
+                 const examples::Split& held_out)
     : world_(std::move(world)),
       options_(options),
       training_(training, world_.device()),
@@ -70,11 +44,15 @@ Trainer::Trainer(muster::World world, const Options& options, const Split& train
       net_(MakeNet(world_, options.seed)),
       ddp_(net_, world_),
       optimizer_(net_->parameters(), torch::optim::SGDOptions(options.lr).momentum(0.9)),
-      sampler_(training.count, world_, muster::SamplerOptions().seed(options.seed)),
+      sampler_(training_.count(), world_, Sampling()),
       state_(world_, Checkpoints(options)) {
   state_.add("net", *net_).add("optimizer", optimizer_).add("sampler", sampler_);
   state_.add("epoch", epoch_);
   state_.add("loss_sum", loss_sum_).add("loss_count", loss_count_);
+}
+
+muster::SamplerOptions Trainer::Sampling() const {
+  return muster::SamplerOptions().seed(options_.seed);
 }
 
 bool Trainer::Train() {
@@ -93,7 +71,7 @@ bool Trainer::Train() {
 
 void Trainer::TrainEpoch() {
   sampler_.set_epoch(static_cast<size_t>(epoch_));
-  const auto loader = torch::data::make_data_loader(Indices(sampler_.size()), sampler_,
+  const auto loader = torch::data::make_data_loader(examples::Indices(sampler_.size()), sampler_,
                                                     static_cast<size_t>(options_.batch_size));
   for (const std::vector<size_t>& indices : *loader) {
     Step(indices);
@@ -102,10 +80,8 @@ void Trainer::TrainEpoch() {
 }
 
 void Trainer::Step(const std::vector<size_t>& indices) {
-  const at::Tensor chosen =
-      at::tensor(std::vector<int64_t>(indices.begin(), indices.end())).to(world_.device());
-  const at::Tensor loss = Loss(ddp_(training_.pictures.index_select(0, chosen)),
-                               training_.labels.index_select(0, chosen));
+  const examples::Samples batch = training_.Pick(indices);
+  const at::Tensor loss = Loss(ddp_(batch.pictures), batch.labels);
   ddp_.zero_grad();
   ddp_.backward(loss);
   optimizer_.step();
@@ -157,45 +133,11 @@ void Trainer::ShowProgress(double batch_loss) {
                static_cast<long>(state_.commits() + 1), batch_loss);
 }
 
-Answers Trainer::Answer() {
-  Answers answers;
-  answers.samples = static_cast<size_t>(training_.labels.numel());
-  muster::DistributedSampler fresh(answers.samples, world_,
-                                   muster::SamplerOptions().seed(options_.seed));
-  const std::vector<size_t> own = fresh.indices();
-  const at::Tensor indices = at::tensor(std::vector<int64_t>(own.begin(), own.end()));
-  const at::Tensor all = world_.all_gather(indices);
-  const auto ranks = static_cast<size_t>(world_.size());
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    answers.shares.emplace_back();
-    for (size_t i = 0; i < own.size(); ++i) {
-      if (i * ranks + rank >= answers.samples) continue;  // repeated to fill up
-      const auto row = static_cast<int64_t>(rank), column = static_cast<int64_t>(i);
-      answers.shares.back().push_back(static_cast<size_t>(all[row][column].item<int64_t>()));
-    }
-  }
-
-  answers.parameter_difference = ddp_.max_parameter_difference();
-
-  const at::Tensor batch = indices.slice(0, 0, options_.batch_size).to(world_.device());
-  const at::Tensor x = training_.pictures.index_select(0, batch);
-  const at::Tensor y = training_.labels.index_select(0, batch);
-  ddp_.zero_grad();
-  ddp_.backward(Loss(ddp_(x), y));
-  const at::Tensor joined_x = world_.all_gather(x).flatten(0, 1);
-  const at::Tensor joined_y = world_.all_gather(y).flatten();
-  answers.gradient_difference =
-      ddp_.max_gradient_difference(Loss(net_->forward(joined_x), joined_y));
-  int64_t lost_parameters = 0, lost_gradients = 0;
-  for (const at::Tensor& parameter : net_->parameters()) {
-    lost_parameters += CountLost(parameter);
-    lost_gradients += CountLost(parameter.grad());
-  }
-  const at::Tensor lost = at::tensor({lost_parameters, lost_gradients});
-  world_.all_reduce(lost);
-  answers.lost_parameters = lost[0].item<int64_t>();
-  answers.lost_gradients = lost[1].item<int64_t>();
-  return answers;
+examples::Answers Trainer::Answer() {
+  return examples::Ask(world_, ddp_, training_, Sampling(), options_.batch_size,
+                       [](auto&& model, const examples::Samples& batch) {
+                         return Loss(model(batch.pictures), batch.labels);
+                       });
 }
 
 void CheckSaveModel(const Options& options) {

@@ -9,24 +9,14 @@
 #include <optional>
 
 #include "examples/mnist/options.h"
-#include "examples/shared/answers.h"
-#include "examples/shared/idx.h"
+#include "examples/shared/samples.h"
 
 namespace mnist {
-
-using examples::Answers, examples::Judge, examples::Verdict;
-using examples::CorruptData, examples::MissingData, examples::ReadSplit, examples::Split;
 
 struct Net : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x);
   torch::nn::Linear fc1 = register_module("fc1", torch::nn::Linear(784, 128));
   torch::nn::Linear fc2 = register_module("fc2", torch::nn::Linear(128, 10));
-};
-
-// Normalised pictures [n, 784] and labels [n], on the device that trains.
-struct Samples {
-  Samples(const Split& split, const at::Device& device);
-  at::Tensor pictures, labels;
 };
 
 // That SaveModel will find a folder which it can write. Throws muster::CheckpointError.
@@ -35,17 +25,18 @@ void CheckSaveModel(const Options& options);
 // One rank's part of the training. All its functions are collective.
 class Trainer {
  public:
-  Trainer(muster::World world, const Options& options, const Split& training,
-          const Split& held_out);
+  Trainer(muster::World world, const Options& options, const examples::Split& training,
+          const examples::Split& held_out);
 
   // To the end, from the checkpoint if there is one. False: the agent asked for an early end, and
   // all is saved.
   bool Train();
-  Answers Answer();
+  examples::Answers Answer();
   double Accuracy();  // on the held-out pictures
   void SaveModel() const;
 
  private:
+  muster::SamplerOptions Sampling() const;
   void TellResumed() const;
   void TrainEpoch();
   void Step(const std::vector<size_t>& indices);
@@ -54,7 +45,7 @@ class Trainer {
 
   muster::World world_;
   Options options_;
-  Samples training_, held_out_;
+  examples::Samples training_, held_out_;
   std::shared_ptr<Net> net_;
   muster::DistributedDataParallel<Net> ddp_;
   torch::optim::SGD optimizer_;

@@ -8,10 +8,9 @@
 
 namespace examples {
 
-// The rest of main(): runs `body` and returns what it returns. What it throws becomes one line on
-// stderr, the launcher's report of it, and an exit code (docs/TRAINING.md); an error that all ranks
-// find alike is printed once per node. No LibTorch here.
-int RunProgram(const std::string& name, const std::function<int(const muster::Identity&)>& body);
+// The rest of main(): muster::record() of `body`, which may also throw InputError and UsageError;
+// what all ranks of a node find alike is printed once for them. No LibTorch here.
+int RunProgram(const std::function<int(const muster::Identity&)>& body);
 
 }  // namespace examples
 

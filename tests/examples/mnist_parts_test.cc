@@ -9,6 +9,7 @@
 #include "examples/mnist/options.h"
 #include "examples/shared/answers.h"
 #include "examples/shared/idx.h"
+#include "examples/shared/input_error.h"
 
 namespace mnist {
 namespace {
@@ -172,7 +173,7 @@ TEST(Options, AWrongOneIsNamed) {
     try {
       ParseOptions(arguments);
       ADD_FAILURE() << expected;
-    } catch (const mnist::UsageError& error) {
+    } catch (const examples::UsageError& error) {
       EXPECT_THAT(error.what(), HasSubstr(expected));
     }
   }
