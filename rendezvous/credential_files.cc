@@ -172,6 +172,20 @@ absl::StatusOr<std::string> CheckTlsFiles(const TlsFiles& files) {
                       DateOf(X509_get0_notAfter(certificate.get())));
 }
 
+absl::Status CheckFiles(const TlsFiles& tls, const std::string& token_file) {
+  absl::Status status = CheckTlsFiles(tls).status();
+  if (status.ok() && !token_file.empty()) status = ReadTokens(token_file).status();
+  return status;
+}
+
+absl::Status CheckFiles(const EtcdOptions& etcd) {
+  absl::Status status = CheckTlsFiles({etcd.ca_file, etcd.cert_file, etcd.key_file}).status();
+  if (status.ok() && !etcd.password_file.empty()) {
+    status = ReadCredentialFile(etcd.password_file).status();
+  }
+  return status;
+}
+
 std::string ExposureOf(const std::string& path) {
   struct stat status {};
   if (path.empty() || stat(path.c_str(), &status) != 0) return "";

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rendezvous/etcd_options.h"
 #include "rendezvous/security.h"
 
 // The files behind rendezvous/security.h. Everything blocks as the disk does. All errors are
@@ -27,6 +28,10 @@ absl::StatusOr<std::vector<std::string>> ReadTokens(const std::string& path);
 // not looked at. The value describes the certificate for the log: "certificate of a.example.org,
 // valid until 2027-01-01"; empty where there is none.
 absl::StatusOr<std::string> CheckTlsFiles(const TlsFiles& files);
+
+// All files of one side: those of CheckTlsFiles, and one of tokens where it is named.
+absl::Status CheckFiles(const TlsFiles& tls, const std::string& token_file);
+absl::Status CheckFiles(const EtcdOptions& etcd);
 
 // What users should hear of a secret's file: one line when others can read it, else empty.
 std::string ExposureOf(const std::string& path);

@@ -7,18 +7,9 @@
 namespace muster {
 
 absl::Status CheckFiles(const ClusterOptions& options) {
-  const ClientSecurity& security = options.security;
-  absl::Status status = CheckTlsFiles(security.tls).status();
-  if (status.ok() && !security.token_file.empty()) {
-    status = ReadTokens(security.token_file).status();
-  }
+  const absl::Status status = CheckFiles(options.security.tls, options.security.token_file);
   if (!status.ok() || !options.election.has_value()) return status;
-  const EtcdOptions& etcd = options.election->etcd;
-  status = CheckTlsFiles({etcd.ca_file, etcd.cert_file, etcd.key_file}).status();
-  if (status.ok() && !etcd.password_file.empty()) {
-    status = ReadCredentialFile(etcd.password_file).status();
-  }
-  return status;
+  return CheckFiles(options.election->etcd);
 }
 
 std::unique_ptr<MasterFinder> MakeMasterFinder(Clock* clock, const ClusterOptions& options) {

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/print_out.h"
 #include "base/version.h"
+#include "rendezvous/credential_files.h"
 #include "rendezvous/file_store.h"
 #include "rendezvous/musterd_config.h"
 #include "rendezvous/musterd_documents.h"
@@ -100,6 +101,15 @@ int Serve(const MusterdCommand& command, const EnvMap& env) {
   return 0;
 }
 
+int CheckConfig(const MusterdCommand& command) {
+  const ServerSecurity& security = command.config.security;
+  for (const absl::Status& status :
+       {CheckFiles(security.tls, security.token_file), CheckFiles(command.config.election.etcd)}) {
+    if (!status.ok()) return Fail(status);
+  }
+  return PrintOut(MusterdSettingsText(command));
+}
+
 int Main(int argc, char** argv) {
   SetLogStyle(LogFormat::kPlain, "musterd");
   // A reader that is gone and a file that may not grow are errors of a write.
@@ -115,7 +125,7 @@ int Main(int argc, char** argv) {
     case MusterdAction::kVersion:
       return PrintOut(absl::StrCat("musterd ", kVersion, "\n"));
     case MusterdAction::kCheck:
-      return PrintOut(MusterdSettingsText(*command));
+      return CheckConfig(*command);
     case MusterdAction::kServe:
       SetLogLevel(command->config.log_level);
       return Serve(*command, env);

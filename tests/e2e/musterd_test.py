@@ -163,6 +163,13 @@ class WrongInput(Musterd):
             file.flush()
             self.refuse(2, f"{re.escape(file.name)}:1: unknown entry 'jobs'", "--check-config", "--config", file.name)
 
+    def test_check_config_finds_files_that_cannot_be_used(self):
+        etcd = ["--etcd-endpoints", "127.0.0.1:1", "--etcd-user", "muster"]
+        with tempfile.TemporaryDirectory() as folder:
+            for options in (["--token-file"], [*etcd, "--etcd-password-file"]):
+                self.refuse(78, f"cannot read {folder}/none: No such file or directory", "--check-config", *options,
+                            f"{folder}/none")
+
     def test_output_that_cannot_be_written_is_an_error(self):
         for option in ("--help", "--version", "--check-config"):
             full = self.start(option, program=MUSTERD, prefix=["bash", "-c", 'exec "$@" >/dev/full', "-"])
