@@ -1,12 +1,12 @@
 #include "agent/log_file.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <utility>
+
+#include "base/write_all.h"
 
 namespace muster {
 namespace {
@@ -15,18 +15,6 @@ constexpr int64_t kOverlongBytes = 64 * 1024;
 
 UniqueFd OpenEmpty(const std::string& path) {
   return UniqueFd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
-}
-
-// 0, or the errno.
-int WriteAll(int fd, std::string_view data, size_t* written) {
-  while (!data.empty()) {
-    const ssize_t count = write(fd, data.data(), data.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return count < 0 ? errno : EIO;
-    *written += static_cast<size_t>(count);
-    data.remove_prefix(static_cast<size_t>(count));
-  }
-  return 0;
 }
 
 }  // namespace
@@ -65,9 +53,10 @@ int LogFile::Write(std::string_view data, size_t* written) {
       Rotate();
       continue;
     }
-    const size_t before = *written;
-    const int error = WriteAll(fd_.get(), data.substr(0, size), written);
-    size_ += static_cast<int64_t>(*written - before);
+    size_t more = 0;
+    const int error = WriteAll(fd_.get(), data.substr(0, size), &more);
+    *written += more;
+    size_ += static_cast<int64_t>(more);
     in_line_ = data[size - 1] != '\n';
     if (error != 0) return error;
     data.remove_prefix(size);

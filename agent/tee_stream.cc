@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/write_all.h"
 
 namespace muster {
 namespace {
@@ -30,18 +31,6 @@ std::string WallTime() {
   char text[48];
   snprintf(text, sizeof(text), "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
   return text;
-}
-
-// 0, or the errno; *written says how much was.
-int WriteAll(int fd, std::string_view data, size_t* written) {
-  *written = 0;
-  while (*written < data.size()) {
-    const ssize_t count = write(fd, data.data() + *written, data.size() - *written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return count < 0 ? errno : EIO;
-    *written += static_cast<size_t>(count);
-  }
-  return 0;
 }
 
 }  // namespace
@@ -175,8 +164,7 @@ void TeeStream::WriteFile(std::string_view data) {
 }
 
 void TeeStream::WriteFiltered(std::string_view data) {
-  size_t written = 0;
-  const int error = WriteAll(targets_.filtered_fd, data, &written);
+  const int error = WriteAll(targets_.filtered_fd, data);
   if (error != 0 && !filtered_failed_) {
     filtered_failed_ = true;
     Log(LogLevel::kWarning,

@@ -12,18 +12,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 
 namespace muster {
 namespace {
 
 // 0, or the errno.
 int WriteAndSync(int fd, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    content.remove_prefix(static_cast<size_t>(written));
-  }
+  if (const int error = WriteAll(fd, content); error != 0) return error;
   // A file system without fsync, or a device (EINVAL), is as good as it gets.
   return fsync(fd) == 0 || errno == EINVAL || errno == EROFS ? 0 : errno;
 }

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/write_all.h"
 #include "rendezvous/state_file.h"
 
 namespace muster {
@@ -28,13 +29,8 @@ constexpr char kFormatKey[] = "folder";
 constexpr off_t kFileBytesMax = off_t{256} << 20;
 
 int WriteAndSync(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return fsync(fd) == 0 ? 0 : errno;
+  const int error = WriteAll(fd, text);
+  return error != 0 || fsync(fd) == 0 ? error : errno;
 }
 
 int ReadAll(int fd, std::string* text) {

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/write_all.h"
+
 namespace muster {
 namespace {
 
@@ -82,18 +84,10 @@ void IncidentLog::Run() {
 int IncidentLog::Write(const std::string& line) {
   if (size_ > 0 && size_ + static_cast<int64_t>(line.size()) > options_.bytes_max) Rotate();
   size_t written = 0;
-  while (written < line.size()) {
-    const ssize_t count = write(fd_.get(), line.data() + written, line.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      const int error = count < 0 ? errno : EIO;
-      if (written > 0 && ftruncate(fd_.get(), size_) != 0) size_ += static_cast<int64_t>(written);
-      return error;
-    }
-    written += static_cast<size_t>(count);
-  }
-  size_ += static_cast<int64_t>(line.size());
-  return 0;
+  const int error = WriteAll(fd_.get(), line, &written);
+  const bool is_cut_off = error != 0 && written > 0;
+  if (!is_cut_off || ftruncate(fd_.get(), size_) != 0) size_ += static_cast<int64_t>(written);
+  return error;
 }
 
 void IncidentLog::Rotate() {

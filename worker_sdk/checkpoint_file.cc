@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "worker_sdk/checkpoint_rotation.h"
 
 namespace muster {
@@ -45,15 +46,6 @@ fs::path With(const fs::path& path, const std::string& suffix) { return path.str
 [[noreturn]] void Fail(const std::string& tried, const fs::path& path, int error) {
   throw CheckpointError("cannot " + tried + " checkpoint " + path.string() + ": " +
                         std::generic_category().message(error));
-}
-
-void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) Fail("write", path, errno);
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
 }
 
 enum class Kind { kMissing, kWhole, kDamaged, kForeign, kNewer };
@@ -186,9 +178,10 @@ void WriteTemporary(const fs::path& temporary, const fs::path& path, const Heade
                     std::string_view payload) {
   const UniqueFd file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file.valid()) Fail("write", path, errno);
-  WriteAll(file.get(), {reinterpret_cast<const char*>(&header), sizeof header}, path);
-  WriteAll(file.get(), payload, path);
-  if (fsync(file.get()) != 0) Fail("write", path, errno);
+  int error = WriteAll(file.get(), {reinterpret_cast<const char*>(&header), sizeof header});
+  if (error == 0) error = WriteAll(file.get(), payload);
+  if (error == 0 && fsync(file.get()) != 0) error = errno;
+  if (error != 0) Fail("write", path, error);
 }
 
 Header HeaderFor(const Author& author, std::string_view payload) {

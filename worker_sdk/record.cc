@@ -3,7 +3,6 @@
 #include <muster/record.h>
 #include <muster/worker.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 
 namespace muster {
 namespace {
@@ -53,13 +53,8 @@ void WriteErrorFile(const std::string& message) {
   const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
   if (path == nullptr || *path == '\0') return;
   const UniqueFd file(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  std::string rest = file.valid() ? ErrorJson(message) : "";
-  while (!rest.empty()) {
-    const ssize_t written = write(file.get(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;  // it is on stderr, too
-    rest.erase(0, static_cast<size_t>(written));
-  }
+  // If it cannot be written: it is on stderr, too.
+  if (file.valid()) static_cast<void>(WriteAll(file.get(), ErrorJson(message)));
 }
 
 // A half environment may be the very error that is reported.

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "worker_sdk/failure.h"
 #include "worker_sdk/membership.h"
 #include "worker_sdk/pickle.h"
@@ -48,7 +49,7 @@ Named TensorsOf(const torch::nn::Module& module) {
   return all;
 }
 
-std::string Why() { return std::generic_category().message(errno); }
+std::string Why(int error = errno) { return std::generic_category().message(error); }
 
 std::string Listed(const std::vector<std::string>& names) {
   std::string text;
@@ -77,21 +78,14 @@ PickledTensor Describe(const std::string& name, const at::Tensor& tensor, size_t
   return pickled;
 }
 
-void WriteAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw CheckpointError(Why());
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
-}
-
 void WriteZip(const Named& tensors, int fd) {
   PickledStateDict pickled;
   for (size_t i = 0; i < tensors.size(); ++i) {
     pickled.emplace_back(tensors[i].first, Describe(tensors[i].first, tensors[i].second, i));
   }
-  ZipWriter zip([fd](std::string_view bytes) { WriteAll(fd, bytes); });
+  ZipWriter zip([fd](std::string_view bytes) {
+    if (const int error = WriteAll(fd, bytes); error != 0) throw CheckpointError(Why(error));
+  });
   zip.Add("archive/data.pkl", Pickle(pickled));
   zip.Add("archive/byteorder", "little");
   // One copy at a time.
