@@ -9,6 +9,7 @@
 #include <ctime>
 #include <string>
 
+#include "base/json_text.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
 
@@ -26,26 +27,9 @@ std::string FirstLineOf(const char* what) {
   return text.substr(0, text.find_first_of("\r\n"));
 }
 
-// As a JSON string. (//base:json_text is not among what is installed.)
-std::string Quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += std::string("\\") + c;
-    } else if (static_cast<unsigned char>(c) >= 0x20) {
-      quoted += c;
-    } else {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", c);
-      quoted += escape;
-    }
-  }
-  return quoted + "\"";
-}
-
 // As torch.distributed.elastic writes it.
 std::string ErrorJson(const std::string& message) {
-  return R"({"message": {"message": )" + Quoted(message) + R"(, "extraInfo": {"timestamp": ")" +
+  return R"({"message": {"message": )" + JsonString(message) + R"(, "extraInfo": {"timestamp": ")" +
          std::to_string(std::time(nullptr)) + R"("}}})";
 }
 

@@ -66,6 +66,13 @@ TEST_F(RecordTest, WhatIsThrownIsOneLineWithTheRankAndTheErrorFileOfTheLauncher)
                   R"({"message": {"message": "loss is \"nan\"", "extraInfo": {"timestamp": ")"));
 }
 
+TEST_F(RecordTest, TheErrorFileIsReadableWhateverBytesAreInTheText) {
+  CaptureStderr();
+  EXPECT_EQ(record([] { throw Error("no sample '\xff\t'"); }), 70);
+  GetCapturedStderr();
+  EXPECT_THAT(Json(), HasSubstr("\"message\": \"no sample '\xef\xbf\xbd\\t'\""));
+}
+
 TEST_F(RecordTest, WhatTheBodyReturnsIsTheCodeAndNothingIsSaid) {
   CaptureStderr();
   EXPECT_EQ(record([] { return 3; }), 3);
