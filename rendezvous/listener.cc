@@ -24,6 +24,9 @@ namespace {
 constexpr rlim_t kReservedDescriptors = 64;
 // What was sent and is not acknowledged by the other end's kernel for so long ends the connection.
 constexpr int kUserTimeoutMs = 300'000;
+// Who connects and opens no call, or none any more, gives its descriptor back.
+constexpr int kHandshakeTimeoutMs = 30'000;
+constexpr int kIdleTimeoutMs = 60'000;
 // After an accept that failed for want of memory.
 constexpr int kBreathMs = 100;
 constexpr int kNoAddress = -1;  // among the system's errors
@@ -116,6 +119,8 @@ Listener::~Listener() {
 
 void Listener::Attach(grpc::ServerBuilder* builder,
                       const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleTimeoutMs);
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   server_ = builder->experimental().AddExternalConnectionAcceptor(Type::FROM_FD, credentials);
 }

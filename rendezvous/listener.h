@@ -14,7 +14,7 @@ namespace muster {
 
 // The listening socket of a gRPC server, with a thread that accepts on it. gRPC 1.51 would listen
 // no more once the process has run out of descriptors; here who comes while few are left is turned
-// away, and the others go on.
+// away, and the others go on. Who says nothing is let go after 30 s, who has no call after 60 s.
 class Listener {
  public:
   // On an IP literal of this host; "0.0.0.0" and "::" are all its addresses. Port 0: any free one.

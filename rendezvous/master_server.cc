@@ -29,17 +29,11 @@ int MessageBytesMax(const MasterLimits& limits) {
   return static_cast<int>(wanted == 0 ? kWireBytesMax : std::min(wanted, kWireBytesMax));
 }
 
-// Who connects and opens no call, or none any more, gives its descriptor back.
-constexpr int kHandshakeTimeoutMs = 30'000;
-constexpr int kIdleTimeoutMs = 60'000;
-
 std::unique_ptr<grpc::Server> Build(const MasterServer::Options& options,
                                     const std::shared_ptr<grpc::ServerCredentials>& credentials,
                                     Listener* listener, RendezvousService* rendezvous,
                                     ControlService* control) {
   grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepAliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepAliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
