@@ -64,10 +64,11 @@ std::string StreamEndText(const HostPort& endpoint, const std::string& address,
 }
 
 Obstacle ObstacleAfter(const absl::Status& status, bool heard_master) {
+  // gRPC ends such a stream by itself, perhaps before the master's greeting is on its way.
+  if (IsTooLarge(status)) return Obstacle::kRefused;
   const bool is_unknown = absl::IsUnimplemented(status);
   if (!heard_master) return is_unknown ? Obstacle::kForeign : Obstacle::kNone;
-  const bool is_refused = is_unknown || absl::IsInvalidArgument(status) || IsTooLarge(status);
-  return is_refused ? Obstacle::kRefused : Obstacle::kNone;
+  return is_unknown || absl::IsInvalidArgument(status) ? Obstacle::kRefused : Obstacle::kNone;
 }
 
 }  // namespace muster

@@ -18,6 +18,7 @@
 #include "rendezvous/last_will.h"
 #include "rendezvous/master_server.h"
 #include "rendezvous/message_codec.h"
+#include "rendezvous/stream_end_text.h"
 #include "tests/rendezvous/test_agent.h"
 
 namespace muster {
@@ -225,6 +226,13 @@ TEST_F(GrpcRendezvousTest, AMessageThatIsTooLargeForTheMasterIsRefused) {
   EXPECT_EQ(end.detail.rfind(Endpoint() + ": a message is larger than the other side takes (", 0),
             0u)
       << end.detail;
+}
+
+TEST(ObstacleAfter, AMessageThatIsTooLargeIsRefusedWhetherOrNotTheMasterHadGreeted) {
+  const absl::Status status =
+      absl::ResourceExhaustedError("Received message larger than max (1157 vs. 1024)");
+  EXPECT_EQ(ObstacleAfter(status, /*heard_master=*/true), Obstacle::kRefused);
+  EXPECT_EQ(ObstacleAfter(status, /*heard_master=*/false), Obstacle::kRefused);
 }
 
 // As a master of another version of the protocol does.
