@@ -137,13 +137,8 @@ absl::StatusOr<std::unique_ptr<MasterServer>> ElectionFinder::StartServer(
   if (IsLocalAddress(own_host_)) addresses = {own_host_};
   absl::Status last;
   for (const std::string& address : addresses) {
-    MasterServer::Options server = HostedServer(options_, {address, 0});
-    server.loop.store = loop.store;
-    server.loop.restored = loop.restored;
-    server.loop.leads = loop.leads;
-    server.loop.on_deposed = loop.on_deposed;
     absl::StatusOr<std::unique_ptr<MasterServer>> started =
-        MasterServer::Start(clock_, std::move(server));
+        MasterServer::Start(clock_, HostedServer(options_, {address, 0}, loop));
     if (started.ok()) {
       if (options_.on_hosting) options_.on_hosting(ToString({address, (*started)->port()}));
       return started;

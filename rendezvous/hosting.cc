@@ -12,10 +12,12 @@ const std::vector<std::string>& AllAddresses() {
   return *kAll;
 }
 
-MasterServer::Options HostedServer(const ClusterOptions& options, const HostPort& address) {
+MasterServer::Options HostedServer(const ClusterOptions& options, const HostPort& address,
+                                   MasterLoop::Options loop) {
   MasterServer::Options server;
   server.address = address;
   server.security = HostedSecurity(options);
+  server.loop = std::move(loop);
   server.loop.registry.seed = options.seed;
   server.loop.on_decision = options.on_decision;
   return server;

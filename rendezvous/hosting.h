@@ -32,8 +32,9 @@ struct HostedMaster {
 // "::", and "0.0.0.0" for a host without IPv6.
 const std::vector<std::string>& AllAddresses();
 
-// A master of this node's on that address.
-MasterServer::Options HostedServer(const ClusterOptions& options, const HostPort& address);
+// A master of this node's on that address. `loop` says what there is to go on with.
+MasterServer::Options HostedServer(const ClusterOptions& options, const HostPort& address,
+                                   MasterLoop::Options loop = {});
 
 // Tries to host the master. An error is one that dialling cannot mend (see MasterServer::Start).
 absl::StatusOr<HostedMaster> TryHost(Clock* clock, const ClusterOptions& options,
