@@ -2,6 +2,11 @@
 
 namespace muster {
 
+IncidentKind KindOf(const ExitStatus& status, bool out_of_memory) {
+  if (out_of_memory) return IncidentKind::kOutOfMemory;
+  return status.signalled() ? IncidentKind::kSignal : IncidentKind::kExit;
+}
+
 const char* Label(IncidentKind kind) {
   switch (kind) {
     case IncidentKind::kMembership:

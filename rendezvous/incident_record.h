@@ -20,6 +20,9 @@ enum class IncidentKind {
   kOutOfMemory,  // … by the kernel, for lack of memory
 };
 
+// The kind that the failure of a worker is, where nothing else was at the bottom of it.
+IncidentKind KindOf(const ExitStatus& status, bool out_of_memory);
+
 enum class IncidentOutcome {
   kOpen,       // under way
   kRecovered,  // the workers of the next generation are at work

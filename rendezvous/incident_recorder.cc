@@ -202,10 +202,8 @@ void IncidentRecorder::Classify(const RoundMachine& machine) {
     record.kind = IncidentKind::kMembership;
   } else if (incident.member_gone() || record.failed_node.empty()) {
     record.kind = has_lost_node_ ? IncidentKind::kNodeLost : IncidentKind::kMembership;
-  } else if (record.out_of_memory) {
-    record.kind = IncidentKind::kOutOfMemory;
   } else {
-    record.kind = record.failed_status.signalled() ? IncidentKind::kSignal : IncidentKind::kExit;
+    record.kind = KindOf(record.failed_status, record.out_of_memory);
   }
 }
 

@@ -3,14 +3,6 @@
 #include <variant>
 
 namespace muster {
-namespace {
-
-const char* KindOf(const WorkerFailed& failed) {
-  if (failed.evidence.out_of_memory) return "oom";
-  return failed.status.signalled() ? "signal" : "exit";
-}
-
-}  // namespace
 
 std::vector<IncidentRecord> JobJournal::Observe(Time now, int64_t unix_ms,
                                                 const RoundMachine& machine,
@@ -38,7 +30,7 @@ void JobJournal::CountExits(const RoundMachine& machine, const RoundEvent& event
   if (arrived == nullptr) return;
   if (const auto* failed = std::get_if<WorkerFailed>(&arrived->message)) {
     if (failed->generation == machine.generation()) {
-      ++counters_.worker_exits[KindOf(*failed)];
+      ++counters_.worker_exits[Label(KindOf(failed->status, failed->evidence.out_of_memory))];
     }
   }
 }
