@@ -70,9 +70,12 @@ NodeStatus EmptySeat(const Seat& seat, size_t group_rank) {
   return status;
 }
 
-bool Holds(const Node& node, const Seat& seat, size_t group_rank) {
-  return node.group_rank == static_cast<int>(group_rank) &&
-         node.hello.incarnation == seat.incarnation;
+// The place that the node holds in the current generation, or nullptr.
+const Seat* SeatOf(const RoundMachine& machine, const Node& node) {
+  const auto rank = static_cast<size_t>(node.group_rank);
+  if (node.group_rank < 0 || rank >= machine.seats().size()) return nullptr;
+  const Seat& seat = machine.seats()[rank];
+  return node.hello.incarnation == seat.incarnation ? &seat : nullptr;
 }
 
 std::vector<NodeStatus> NodesOf(const RoundMachine& machine, Time now) {
@@ -81,14 +84,11 @@ std::vector<NodeStatus> NodesOf(const RoundMachine& machine, Time now) {
   for (size_t rank = 0; rank < machine.seats().size(); ++rank) {
     const Seat& seat = machine.seats()[rank];
     const auto node = machine.nodes().find(seat.node_id);
-    const bool is_here = node != machine.nodes().end() && Holds(node->second, seat, rank);
+    const bool is_here = node != machine.nodes().end() && SeatOf(machine, node->second) == &seat;
     all.push_back(is_here ? NodeStatusOf(node->second, &seat, now) : EmptySeat(seat, rank));
   }
   for (const auto& [id, node] : machine.nodes()) {
-    const int rank = node.group_rank;
-    const bool is_listed = rank >= 0 && static_cast<size_t>(rank) < machine.seats().size() &&
-                           Holds(node, machine.seats()[rank], rank);
-    if (!is_listed) all.push_back(NodeStatusOf(node, nullptr, now));
+    if (SeatOf(machine, node) == nullptr) all.push_back(NodeStatusOf(node, nullptr, now));
   }
   return all;
 }
@@ -97,13 +97,8 @@ std::vector<NodeStatus> NodesOf(const RoundMachine& machine, Time now) {
 void AddNodes(const RoundMachine& machine, Time now, JobStatus* status) {
   Time progress_at{};
   for (const auto& [id, node] : machine.nodes()) {
-    const size_t rank = static_cast<size_t>(node.group_rank);
-    const Seat* seat = node.group_rank >= 0 && rank < machine.seats().size() &&
-                               Holds(node, machine.seats()[rank], rank)
-                           ? &machine.seats()[rank]
-                           : nullptr;
     if (node.attached() && node.group_rank < 0) ++status->waiting;
-    if (seat != nullptr) {
+    if (const Seat* seat = SeatOf(machine, node)) {
       status->workers[static_cast<size_t>(StateOf(node, seat))] += node.hello.slots;
     }
     if (!node.attached() || !node.step) continue;
