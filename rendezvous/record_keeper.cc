@@ -38,7 +38,6 @@ std::vector<JobEffects> RecordKeeper::Pass(Time now, std::vector<JobEffects> all
 
 std::vector<JobEffects> RecordKeeper::Answered(Time now, const absl::Status& status) {
   trouble_ = status;
-  is_writing_ = false;
   const std::optional<MasterRecord> master = std::exchange(master_writing_, std::nullopt);
   hold_.End(status.ok());
   std::map<JobRegistry::Serial, std::string> written = std::exchange(writing_, {});
@@ -62,12 +61,12 @@ std::vector<JobEffects> RecordKeeper::Answered(Time now, const absl::Status& sta
 bool RecordKeeper::IsFull(JobRegistry::Serial job) const { return hold_.HeldOf(job) > kHeldMax; }
 
 void RecordKeeper::BeginWrite() {
-  if (is_writing_) return;
+  if (IsWriting()) return;
   retry_at_ = kNever;
   // By itself: what is forgotten goes when its number is there to stay.
   if (registry_->Master() != master_) {
     master_writing_ = registry_->Master();
-    return Send({{kMasterKey, {}, master_writing_}});
+    return write_({{kMasterKey, {}, master_writing_}});
   }
   const std::vector<JobRegistry::Serial> changed = hold_.Begin();
   if (changed.empty()) return;
@@ -81,14 +80,9 @@ void RecordKeeper::BeginWrite() {
     if (record) changes.push_back({key, std::move(record)});
     writing_[serial] = key;
   }
-  if (!changes.empty()) return Send(std::move(changes));
+  if (!changes.empty()) return write_(std::move(changes));
   hold_.End(true);  // ended and forgotten before anything was kept
   writing_.clear();
-}
-
-void RecordKeeper::Send(std::vector<RecordChange> changes) {
-  is_writing_ = true;
-  write_(std::move(changes));
 }
 
 }  // namespace muster

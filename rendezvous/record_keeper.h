@@ -49,8 +49,8 @@ class RecordKeeper {
   const absl::Status& trouble() const { return trouble_; }
 
  private:
+  bool IsWriting() const { return master_writing_.has_value() || !writing_.empty(); }
   void BeginWrite();
-  void Send(std::vector<RecordChange> changes);
 
   const JobRegistry* const registry_;
   const Write write_;
@@ -59,7 +59,6 @@ class RecordKeeper {
   std::map<JobRegistry::Serial, std::string> writing_;  // as keys_ when it is written; "": none
   MasterRecord master_;                                 // likewise
   std::optional<MasterRecord> master_writing_;
-  bool is_writing_ = false;
   absl::Status trouble_;
   int failures_ = 0;  // in a row
   Time retry_at_ = kNever;
