@@ -141,11 +141,12 @@ void RoundMachine::On(const WokeUp& event) {
     out_.Log(
         {ReasonCode::kMasterWasAway, "", Milliseconds(event.asleep), Milliseconds(kRecoveryGrace)});
   }
-  Time none = kNever;
-  for (Time* deadline :
-       {&recovery_.deadline, &exit_barrier_deadline_, drain_ ? &drain_->deadline : &none}) {
-    if (*deadline != kNever) *deadline += event.missed;
-  }
+  const auto shift = [&event](Time& deadline) {
+    if (deadline != kNever) deadline += event.missed;
+  };
+  shift(recovery_.deadline);
+  shift(exit_barrier_deadline_);
+  if (drain_) shift(drain_->deadline);
 }
 
 void RoundMachine::On(const StopRequested& event) {
