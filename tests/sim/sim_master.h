@@ -44,7 +44,6 @@ class SimMaster : public MasterEnd {
   void Drain(const DrainRequested& request);
 
   bool is_alive() const { return registry_ != nullptr; }
-  bool is_frozen() const { return is_frozen_; }
   bool is_serving() const { return is_alive() && !is_frozen_ && !has_retired_; }
   // The job's newest machine, or nullptr.
   const RoundMachine* machine() const;
