@@ -25,6 +25,7 @@
 #include "launcher/status_table.h"
 #include "launcher/watch_patience.h"
 #include "rendezvous/control_client.h"
+#include "rendezvous/credential_files.h"
 #include "rendezvous/status_json.h"
 
 namespace muster {
@@ -173,12 +174,20 @@ absl::Status WithAdvice(const absl::Status& status) {
                                   ": name one with --rdzv-endpoint; --local shows your jobs here"));
 }
 
+// Whether they can be used, before anybody is dialled.
+absl::Status CheckCredentials(const ClientSecurity& security,
+                              const std::vector<HostPort>& endpoints) {
+  for (const HostPort& endpoint : endpoints) {
+    if (absl::Status fits = CheckSecurity(security, endpoint); !fits.ok()) return fits;
+  }
+  return CheckFiles(security.tls, security.token_file);
+}
+
 // The first of the endpoints that serves. One that stands by refuses whatever it is asked.
 FoundMaster FindMaster(const std::vector<HostPort>& endpoints, const ClientSecurity& security,
                        Duration timeout) {
   absl::Status last;
   for (const HostPort& endpoint : endpoints) {
-    if (absl::Status fits = CheckSecurity(security, endpoint); !fits.ok()) return fits;
     absl::StatusOr<std::unique_ptr<ControlClient>> client =
         ControlClient::Connect(endpoint, security, timeout);
     last = client.status();
@@ -198,10 +207,13 @@ int ControlCommand(const CommandSpec& command, const Options& options) {
   const absl::StatusOr<std::vector<HostPort>> endpoints =
       ParseEndpoints(options.text("rdzv-endpoint"), kPortDefault);
   if (!endpoints.ok()) return Fail(endpoints.status());
+  const ClientSecurity security = SecurityOf(options);
+  if (const absl::Status usable = CheckCredentials(security, *endpoints); !usable.ok()) {
+    Log(LogLevel::kError, std::string(usable.message()));
+    return ExitCodeFor(usable);
+  }
   const Duration timeout = ParsePositiveSpan(options.text("timeout")).value();
-  const FindFunction find = [&, security = SecurityOf(options)] {
-    return FindMaster(*endpoints, security, timeout);
-  };
+  const FindFunction find = [&] { return FindMaster(*endpoints, security, timeout); };
   FoundMaster client = find();
   if (!client.ok()) {
     const bool is_status = std::string(command.name) == "status";

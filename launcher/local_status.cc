@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -68,16 +69,26 @@ UniqueFd Ask(const std::string& path, const std::string& question) {
   return is_sent ? std::move(fd) : UniqueFd();
 }
 
-// Empty: it runs another job, or does not answer in time.
-std::string AnswerOn(const UniqueFd& fd, Time deadline) {
+// Empty: it runs another job. None: not in time.
+std::optional<std::string> AnswerOn(const UniqueFd& fd, Time deadline) {
   const Duration left = std::max(deadline - EventLoop::Now(), Duration::zero());
   const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   pollfd ready{fd.get(), POLLIN, 0};
-  if (poll(&ready, 1, static_cast<int>(std::min(ms, kLongestPollMs))) <= 0) return "";
+  if (poll(&ready, 1, static_cast<int>(std::min(ms, kLongestPollMs))) <= 0) {
+    return std::nullopt;
+  }
   std::string answer(kAnswerBytesMax, '\0');
   const ssize_t size = recv(fd.get(), answer.data(), answer.size(), 0);
   answer.resize(size > 0 ? static_cast<size_t>(size) : 0);
   return answer;
+}
+
+void WarnOfSilence(const UniqueFd& fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  Log(LogLevel::kWarning, absl::StrCat("your launcher with pid ", peer.pid,
+                                       " does not answer: is it stopped (Ctrl-Z, SIGSTOP)?"));
 }
 
 // All are asked before the first answer is waited for: one that is stopped keeps nobody else's
@@ -90,8 +101,9 @@ std::vector<std::string> Answers(const EnvMap& env, const std::string& question,
   }
   std::vector<std::string> answers;
   for (const UniqueFd& fd : asked) {
-    std::string answer = AnswerOn(fd, deadline);
-    if (!answer.empty()) answers.push_back(std::move(answer));
+    std::optional<std::string> answer = AnswerOn(fd, deadline);
+    if (!answer) WarnOfSilence(fd);
+    if (answer && !answer->empty()) answers.push_back(*std::move(answer));
   }
   std::sort(answers.begin(), answers.end());
   return answers;

@@ -142,6 +142,17 @@ class Table(Secured):
         self.assert_one_line(node, "--token-file: without TLS the token could be read on its way to 192.0.2.1:1: give --tls-ca")
 
 
+    def test_operators_hear_of_such_a_file_too_before_anybody_is_dialled(self):
+        nobody = f"127.0.0.1:{harness.free_port()}"
+        for option in ("--tls-ca", "--token-file"):
+            for command in (["status"], ["stop", "job"], ["drain", "job"]):
+                asked = self.start(command[0], "--rdzv-endpoint", nobody, option, "/nowhere/file", *command[1:])
+                self.assertEqual(asked.wait(), 78, asked.text())
+                self.assert_one_line(asked, "/nowhere/file")
+        asked = self.start("status", "--rdzv-endpoint", "192.0.2.1:1", "--token-file", self.files["token"])
+        self.assertEqual(asked.wait(), 78, asked.text())
+        self.assert_one_line(asked, "without TLS the token could be read on its way")
+
     def test_a_file_that_cannot_be_used_is_named_though_nobody_is_there(self):
         run = ["run", "--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{harness.free_port()}", "--rdzv-conf", "is_host=0",
                "--rdzv-id", "job"]

@@ -186,11 +186,26 @@ class LocalJobs(Status):
         self.assertEqual(sorted(self.jobs()), ["local-a"])
         unknown = self.local("local-c")
         self.assertEqual((unknown.returncode, unknown.stdout), (1, ""))
-        self.assertEqual(unknown.stderr, "muster: no launcher of yours on this machine runs job 'local-c'\n")
+        # Launchers of others on this machine may be stopped, and are told before.
+        self.assertEqual(unknown.stderr.splitlines()[-1], "muster: no launcher of yours on this machine runs job 'local-c'")
         a.signal(signal.SIGTERM)
         self.assertEqual(a.wait(), 143)
         self.assertEqual(self.jobs(), {})
         self.assert_nothing_left(a, b)
+
+    def test_one_that_is_stopped_is_named_and_the_others_are_told(self):
+        a, b = (self.start("run", "--nproc-per-node", 1, "--rdzv-id", name, *WORKER, env=self.env) for name in ("local-a", "local-b"))
+        for job in (a, b):
+            job.wait_line(r"^up 0 1$")
+        b.signal(signal.SIGSTOP)
+        told = self.local("--timeout", "0.5")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertIn(f"your launcher with pid {b.pid} does not answer: is it stopped (Ctrl-Z, SIGSTOP)?", told.stderr)
+        self.assertIn("local-a: running", told.stdout)
+        b.signal(signal.SIGCONT)
+        for job in (a, b):
+            job.signal(signal.SIGTERM)
+            self.assertEqual(job.wait(), 143)
 
     def test_there_is_nothing_to_watch(self):
         refused = self.local("--watch")
