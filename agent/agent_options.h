@@ -12,6 +12,7 @@
 #include "base/host_port.h"
 #include "base/time.h"
 #include "rendezvous/etcd_options.h"
+#include "rendezvous/exit_code_set.h"
 #include "rendezvous/security.h"
 #include "rendezvous/settings.h"
 
@@ -92,6 +93,9 @@ struct AgentOptions {
   bool virtual_local_rank = false;
   std::vector<std::vector<uint32_t>> cpus;       // of each local rank; empty: they run where we may
   std::map<std::string, std::string> extra_env;  // of every worker, besides torchrun's variables
+
+  // Codes with which a program ends that has said itself what is wrong: no block on stderr then.
+  ExitCodeSet told_exit_codes;
 
   // Where its end is told besides stderr; empty: nowhere.
   std::string report_file;      // JSON, at every end

@@ -190,7 +190,8 @@ void NodeReport::Finish(const Outcome& outcome, int exit_code) {
     if (outcome.verdict) report_.reason = outcome.verdict->cause;
     report_.cause = RootCause(outcome);
   }
-  const bool wanted = exit_code != 0 && outcome.leaving_signal == 0;
+  const bool wanted = exit_code != 0 && outcome.leaving_signal == 0 &&
+                      !options_.told_exit_codes.Contains(exit_code);
   if (wanted) Print(outcome);
   WriteFiles();
 }

@@ -28,7 +28,8 @@ class NodeReport {
   void Closing(const Outcome& outcome);
   // The next generation begins.
   void Starting(const Assignment& assignment);
-  // The end: the block on stderr (nothing after success or a stop that was asked for by a signal),
+  // The end: the block on stderr (nothing after success, a stop that was asked for by a signal, or
+  // one of the told exit codes),
   // --report-file, and after a failure the launcher's own TORCHELASTIC_ERROR_FILE and the
   // termination log. What cannot be written is warned of.
   void Finish(const Outcome& outcome, int exit_code);

@@ -11,8 +11,8 @@ namespace muster {
 namespace {
 
 std::string Document(const std::string& command) {
-  for (const CommandSpec& spec : ControlSpecs()) {
-    if (command == spec.name) return ControlManPage(spec);
+  for (const CommandSpec& spec : CommandSpecs()) {
+    if (command == spec.name) return CommandManPage(spec);
   }
   return ManPage();
 }

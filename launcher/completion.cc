@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::string_view kCommands = "run status stop drain version help";
+constexpr absl::string_view kCommands = "run status stop drain check version help";
 
 std::vector<const OptionSpec*> Offered() {
   std::vector<const OptionSpec*> specs;

@@ -4,7 +4,7 @@
 #include "launcher/option_table.h"
 #include "launcher/option_values.h"
 
-// The options of the commands that speak to a master.
+// The options of the commands that speak to a master, and the list of all commands besides run.
 
 namespace muster {
 namespace {
@@ -116,23 +116,33 @@ constexpr OptionSpec kStopOptions[] = {kEndpoint, kTimeout,       kTlsCa,    kTl
 constexpr OptionSpec kDrainOptions[] = {kEndpoint, kNode,   kAtMost,        kTimeout,  kTlsCa,
                                         kTlsCert,  kTlsKey, kTlsServerName, kTokenFile};
 
-constexpr CommandSpec kCommands[] = {
-    {.name = "status",
-     .arguments = "[JOB]",
-     .help = "Prints what a master's jobs are doing, and why",
-     .options = kStatusOptions},
-    {.name = "stop",
-     .arguments = "JOB",
-     .help = "Ends a job on all its nodes: its workers are stopped, every launcher returns 143",
-     .options = kStopOptions},
-    {.name = "drain",
-     .arguments = "JOB",
-     .help = "Lets a job, or one node of it, end at a commit point of its workers",
-     .options = kDrainOptions},
-};
+constexpr char kExitStatus[] =
+    "0: done. 1: there is no such job, or it has ended. 2: the command line is wrong. 69: no "
+    "master\nanswers. 73: standard output cannot be written. 78: what listens there is not a "
+    "master.";
 
 }  // namespace
 
-std::span<const CommandSpec> ControlSpecs() { return kCommands; }
+std::span<const CommandSpec> CommandSpecs() {
+  static const CommandSpec kCommands[] = {
+      {.name = "status",
+       .arguments = "[JOB]",
+       .help = "Prints what a master's jobs are doing, and why",
+       .options = kStatusOptions,
+       .exit_status = kExitStatus},
+      {.name = "stop",
+       .arguments = "JOB",
+       .help = "Ends a job on all its nodes: its workers are stopped, every launcher returns 143",
+       .options = kStopOptions,
+       .exit_status = kExitStatus},
+      {.name = "drain",
+       .arguments = "JOB",
+       .help = "Lets a job, or one node of it, end at a commit point of its workers",
+       .options = kDrainOptions,
+       .exit_status = kExitStatus},
+      CheckSpec(),
+  };
+  return kCommands;
+}
 
 }  // namespace muster

@@ -56,9 +56,15 @@ void AppendTable(OptionGroup group, std::string* out) {
   }
 }
 
+// "muster stop [OPTIONS] JOB".
+std::string UsageText(const CommandSpec& command) {
+  return absl::StrCat("muster ", command.name, " [OPTIONS]", *command.arguments == 0 ? "" : " ",
+                      command.arguments);
+}
+
 void AppendSection(const CommandSpec& command, std::string* out) {
-  absl::StrAppend(out, "\n# muster ", command.name, "\n\n`muster ", command.name, " [OPTIONS] ",
-                  command.arguments, "`\n\n", command.help, ".\n\n");
+  absl::StrAppend(out, "\n# muster ", command.name, "\n\n`", UsageText(command), "`\n\n",
+                  command.help, ".\n\n");
   AppendHead(out);
   for (const OptionSpec& spec : command.options) AppendRow(spec, out);
 }
@@ -73,6 +79,7 @@ std::string HelpText() {
   muster status [OPTIONS] [JOB]                 what a master's jobs are doing, and why
   muster stop [OPTIONS] JOB                     end a job on all its nodes
   muster drain [OPTIONS] JOB                    end a job, or a node of it, at a commit point
+  muster check [OPTIONS]                        whether a job could run: nodes, network, versions
   muster version                                print the version
   muster help [COMMAND]                         print this text, or that of a command
 
@@ -101,9 +108,8 @@ std::string RunHelpText() {
   return out;
 }
 
-std::string ControlHelpText(const CommandSpec& command) {
-  std::string out = absl::StrCat("muster ", command.name, " [OPTIONS] ", command.arguments, "\n\n",
-                                 command.help, ".\n\n");
+std::string CommandHelpText(const CommandSpec& command) {
+  std::string out = absl::StrCat(UsageText(command), "\n\n", command.help, ".\n\n");
   for (const OptionSpec& spec : command.options) AppendOption(spec, &out);
   absl::StrAppend(&out, "  -h, --help", std::string(22, ' '), "Print this text.\n");
   return out;
@@ -120,6 +126,7 @@ std::string CommandsDocument() {
 | `muster status [OPTIONS] [JOB]` | prints what a master's jobs are doing, and why |
 | `muster stop [OPTIONS] JOB` | ends a job on all its nodes |
 | `muster drain [OPTIONS] JOB` | lets a job, or one node of it, end at a commit point |
+| `muster check [OPTIONS]` | tries whether a job could run on these nodes |
 | `muster version` | prints the version |
 | `muster help [COMMAND]` | prints a short text, or all options of a command |
 
@@ -167,8 +174,11 @@ with `core-complex` they go round its L3 caches.
     absl::StrAppend(&out, "* ", CodeCell(absl::StrCat("--", spec.name)), ": ", spec.help, ".\n");
   }
   absl::StrAppend(&out, "\nWhat differs from torchrun: [COMPAT.md](COMPAT.md).\n");
-  for (const CommandSpec& command : ControlSpecs()) AppendSection(command, &out);
-  absl::StrAppend(&out, "\nWhat they print, and exit codes: [STATUS.md](STATUS.md).\n");
+  for (const CommandSpec& command : CommandSpecs()) AppendSection(command, &out);
+  absl::StrAppend(&out,
+                  "\nWhat status, stop and drain print, and their exit codes: "
+                  "[STATUS.md](STATUS.md). What check "
+                  "finds: [CHECK.md](CHECK.md).\n");
   return out;
 }
 

@@ -16,7 +16,7 @@ std::string HelpText();
 std::string RunHelpText();
 
 // `muster status --help` and the like.
-std::string ControlHelpText(const CommandSpec& command);
+std::string CommandHelpText(const CommandSpec& command);
 
 // docs/COMMANDS.md.
 std::string CommandsDocument();

@@ -91,23 +91,19 @@ srun \-N 4 \-\-ntasks\-per\-node=1 muster run \-\-nproc\-per\-node 8 train.py
   return out;
 }
 
-std::string ControlManPage(const CommandSpec& command) {
+std::string CommandManPage(const CommandSpec& command) {
   const std::string title = absl::StrCat("muster-", command.name);
+  std::string arguments = " [ OPTIONS ]";
+  if (*command.arguments != 0) absl::StrAppend(&arguments, " \" ", Roff(command.arguments), "\"");
   std::string out = absl::StrCat(
-      ".\\\" Made from launcher/control_options.cc by `bazel run //launcher:commands_document -- "
-      "man ",
+      ".\\\" Made from launcher/*_options.cc by `bazel run //launcher:commands_document -- man ",
       command.name, "`.\n.TH ", Roff(absl::AsciiStrToUpper(title)), " 1 \"\" \"muster ", kVersion,
       "\" \"User Commands\"\n.SH NAME\n", Roff(title), " \\- ", Roff(command.help),
-      "\n.SH SYNOPSIS\n.B muster ", command.name, "\n.RI [ OPTIONS ] \" ", Roff(command.arguments),
-      "\"\n.SH OPTIONS\n");
+      "\n.SH SYNOPSIS\n.B muster ", command.name, "\n.RI", arguments, "\n.SH OPTIONS\n");
   for (const OptionSpec& spec : command.options) AppendOption(spec, &out);
-  absl::StrAppend(&out, ".TP\n", RoffBold("-h"), ", ", RoffBold("--help"), "\nPrint all options.\n",
-                  R"(.SH EXIT STATUS
-0: done. 1: there is no such job, or it has ended. 2: the command line is wrong. 69: no master
-answers. 73: standard output cannot be written. 78: what listens there is not a master.
-.SH SEE ALSO
-.BR muster\-run (1)
-)");
+  absl::StrAppend(&out, ".TP\n", RoffBold("-h"), ", ", RoffBold("--help"),
+                  "\nPrint all options.\n.SH EXIT STATUS\n", command.exit_status,
+                  "\n.SH SEE ALSO\n.BR muster\\-run (1)\n");
   return out;
 }
 

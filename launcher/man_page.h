@@ -11,7 +11,7 @@ namespace muster {
 std::string ManPage();
 
 // packaging/man/muster-status.1 and the like.
-std::string ControlManPage(const CommandSpec& command);
+std::string CommandManPage(const CommandSpec& command);
 
 }  // namespace muster
 

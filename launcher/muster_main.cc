@@ -16,6 +16,7 @@
 #include "base/nearest_word.h"
 #include "base/print_out.h"
 #include "base/version.h"
+#include "launcher/check_command.h"
 #include "launcher/cluster_door.h"
 #include "launcher/exit_codes.h"
 #include "launcher/help_text.h"
@@ -35,7 +36,7 @@ int Usage(const std::string& problem) {
 
 int UnknownCommand(const std::string& word) {
   std::vector<std::string> known = {"run", "version", "help"};
-  for (const CommandSpec& spec : ControlSpecs()) known.emplace_back(spec.name);
+  for (const CommandSpec& spec : CommandSpecs()) known.emplace_back(spec.name);
   std::string nearest = NearestWord(word, known);
   return Usage(absl::StrCat(
       "unknown command ", Quoted(word), ": ",
@@ -45,8 +46,8 @@ int UnknownCommand(const std::string& word) {
 int HelpCommand(const std::vector<std::string>& words) {
   if (words.empty()) return PrintOut(HelpText());
   if (words.front() == "run") return PrintOut(RunHelpText());
-  for (const CommandSpec& spec : ControlSpecs()) {
-    if (words.front() == spec.name) return PrintOut(ControlHelpText(spec));
+  for (const CommandSpec& spec : CommandSpecs()) {
+    if (words.front() == spec.name) return PrintOut(CommandHelpText(spec));
   }
   if (words.front() == "version" || words.front() == "help") return PrintOut(HelpText());
   return UnknownCommand(words.front());
@@ -60,7 +61,7 @@ int Control(const CommandSpec& spec, const std::vector<std::string>& words, cons
     Log(LogLevel::kError, std::string(options.status().message()));
     return ExitCodeFor(options.status());
   }
-  if (options->help) return PrintOut(ControlHelpText(spec));
+  if (options->help) return PrintOut(CommandHelpText(spec));
   const bool is_optional = *spec.arguments == '[';
   if (options->program.empty() && !is_optional) {
     return Usage(absl::StrCat("muster ", spec.name, " needs a job: its name (--rdzv-id)"));
@@ -99,8 +100,9 @@ int Main(int argc, char** argv) {
   if (command == "version" || command == "--version") {
     return PrintOut(absl::StrCat("muster ", kVersion, "\n"));
   }
+  if (command == CheckSpec().name) return CheckCommand(words, env, argv);
   if (command == "last-will") return LastWillCommand(words, argv);
-  for (const CommandSpec& spec : ControlSpecs()) {
+  for (const CommandSpec& spec : CommandSpecs()) {
     if (command == spec.name) return Control(spec, words, env, argv);
   }
   return UnknownCommand(command);

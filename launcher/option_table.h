@@ -39,17 +39,21 @@ struct OptionSpec {
 // A command that takes options.
 struct CommandSpec {
   const char* name;                     // "run"
-  const char* arguments;                // "PROGRAM [ARGUMENTS...]"
+  const char* arguments;                // "PROGRAM [ARGUMENTS...]"; empty: it takes none
   const char* help;                     // what it does
   std::span<const OptionSpec> options;  // in the order of --help
   bool ends_at_program = false;         // nothing behind the first argument is an option
+  const char* exit_status = "";         // for the man page
 };
 
 const CommandSpec& RunSpec();
 inline std::span<const OptionSpec> RunOptions() { return RunSpec().options; }
 
-// The commands that speak to a master: status, stop, drain.
-std::span<const CommandSpec> ControlSpecs();
+// The other commands that take options: status, stop and drain, which speak to a master, and check.
+std::span<const CommandSpec> CommandSpecs();
+
+// muster check: those options of run that say who meets where, and some of its own.
+const CommandSpec& CheckSpec();
 
 // The row with exactly this name (dashes, not underscores); null when there is none.
 const OptionSpec* FindSpec(absl::string_view name, const CommandSpec& command = RunSpec());

@@ -59,17 +59,33 @@ std::unique_ptr<RendezvousClient> MakeLocal(const AgentOptions& options) {
 
 }  // namespace
 
-int BecomeCluster(char** argv) {
+std::string PathBesideMuster(const char* name) {
   char own[PATH_MAX];
-  ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
-  std::string path(own, size < 0 ? 0 : static_cast<size_t>(size));
-  path = path.substr(0, path.rfind('/') + 1) + "muster-cluster";
+  const ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
+  const std::string path(own, size < 0 ? 0 : static_cast<size_t>(size));
+  return path.substr(0, path.rfind('/') + 1) + name;
+}
+
+int BecomeCluster(char** argv) {
+  const std::string path = PathBesideMuster("muster-cluster");
   execv(path.c_str(), argv);
   int error = errno;
   Log(LogLevel::kError,
       absl::StrCat("whatever speaks to other nodes needs ", path, ", which cannot be started (",
                    std::strerror(error), "): install it beside muster"));
   return error == ENOENT ? kExitNotFound : kExitNotExecutable;
+}
+
+int RunPlan(Plan* plan, bool is_dry_run, char** argv) {
+  if (is_dry_run) return PrintOut(DryRunText(*plan));
+  ClusterDoor* cluster = FindClusterDoor();
+  if (plan->spans_nodes() && cluster == nullptr) return BecomeCluster(argv);
+
+  SetLogLevel(plan->log_level);
+  for (const std::string& warning : plan->warnings) Log(LogLevel::kWarning, warning);
+  for (const std::string& remark : plan->remarks) Log(LogLevel::kDebug, remark);
+  UniqueFd name_lock = ClaimName(plan);
+  return RunAgent(plan->agent, plan->spans_nodes() ? cluster->factory() : MakeLocal);
 }
 
 int RunCommand(const std::vector<std::string>& words, const EnvMap& env, char** argv) {
@@ -85,15 +101,7 @@ int RunCommand(const std::vector<std::string>& words, const EnvMap& env, char** 
   RealMachine machine;
   absl::StatusOr<Plan> plan = MakePlan(*options, env, machine);
   if (!plan.ok()) return Fail(plan.status());
-  if (options->on("dry-run")) return PrintOut(DryRunText(*plan));
-  ClusterDoor* cluster = FindClusterDoor();
-  if (plan->spans_nodes() && cluster == nullptr) return BecomeCluster(argv);
-
-  SetLogLevel(plan->log_level);
-  for (const std::string& warning : plan->warnings) Log(LogLevel::kWarning, warning);
-  for (const std::string& remark : plan->remarks) Log(LogLevel::kDebug, remark);
-  UniqueFd name_lock = ClaimName(&*plan);
-  return RunAgent(plan->agent, plan->spans_nodes() ? cluster->factory() : MakeLocal);
+  return RunPlan(&*plan, options->on("dry-run"), argv);
 }
 
 }  // namespace muster

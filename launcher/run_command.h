@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "launcher/plan.h"
 
 namespace muster {
 
@@ -13,6 +14,12 @@ namespace muster {
 // which this process becomes `muster-cluster` when the job spans nodes and this program has no
 // gRPC.
 int RunCommand(const std::vector<std::string>& words, const EnvMap& env, char** argv);
+
+// Runs a plan to its end, or prints it; the rest is as above.
+int RunPlan(Plan* plan, bool is_dry_run, char** argv);
+
+// The file of this name in this program's folder, whether it is there or not.
+std::string PathBesideMuster(const char* name);
 
 // Becomes the program `muster-cluster` in this program's folder, with the same arguments,
 // environment and process id. Returns only when that fails: 127, or 126 when it is there and cannot

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "base/one_line.h"
+#include "base/table_text.h"
 #include "rendezvous/status_json.h"
 
 namespace muster {
@@ -16,25 +17,6 @@ using Row = std::vector<std::string>;
 
 // The reason of a job whose workers do nothing but work.
 constexpr absl::string_view kAtWork = "generation_started";
-
-// Columns as wide as their longest cell; nothing behind the last one.
-std::string Aligned(const std::vector<Row>& rows) {
-  std::vector<size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      absl::StrAppend(&line, row[i], std::string(widths[i] - row[i].size() + 3, ' '));
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    absl::StrAppend(&text, line, "\n");
-  }
-  return text;
-}
 
 // "350ms", "12s", "2m05s", "3h10m", "5d4h".
 std::string Age(int64_t ms) {
@@ -105,7 +87,7 @@ std::string Nodes(const v1::JobStatus& job, bool is_wide) {
     if (is_wide) rows.back().push_back(OrDash(!node.address().empty(), OneLine(node.address())));
     rows.back().push_back(node.has_why() ? WaitText(node.why()) : "");
   }
-  return Aligned(rows);
+  return AlignedColumns(rows);
 }
 
 std::string Incidents(const v1::JobStatus& job) {
@@ -122,7 +104,7 @@ std::string Incidents(const v1::JobStatus& job) {
          OrDash(incident.has_start_ms(), Age(incident.start_ms())),
          OrDash(incident.has_ready_ms(), Age(incident.ready_ms())), OneLine(incident.text())});
   }
-  return "\n" + Aligned(rows);
+  return "\n" + AlignedColumns(rows);
 }
 
 // What stands in the way of all jobs.
@@ -144,7 +126,7 @@ std::string Jobs(const v1::StatusResponse& status) {
                     OrDash(job.has_generation_age_ms(), Age(job.generation_age_ms())),
                     Headline(job)});
   }
-  return Aligned(rows);
+  return AlignedColumns(rows);
 }
 
 }  // namespace

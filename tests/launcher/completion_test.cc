@@ -57,7 +57,7 @@ std::vector<std::string> InBash(const std::vector<std::string>& words) {
 
 TEST(Bash, CompletesCommandsAndOptions) {
   EXPECT_THAT(InBash({"muster", ""}),
-              ElementsAre("run", "status", "stop", "drain", "version", "help"));
+              ElementsAre("run", "status", "stop", "drain", "check", "version", "help"));
   EXPECT_THAT(InBash({"muster", "v"}), ElementsAre("version"));
   EXPECT_THAT(InBash({"muster", "run", "--nnod"}), ElementsAre("--nnodes"));
   EXPECT_THAT(InBash({"/usr/bin/torchrun", "--nnod"}), ElementsAre("--nnodes"));
@@ -138,7 +138,7 @@ TEST(Zsh, CompletesOptionsAndValues) {
                                        line, "' ", path, ".rc 2>&1")));
   };
   EXPECT_THAT(in_zsh("muster "),
-              UnorderedElementsAre("run", "status", "stop", "drain", "version", "help"));
+              UnorderedElementsAre("run", "status", "stop", "drain", "check", "version", "help"));
   EXPECT_THAT(in_zsh("muster run --numa-b"), Contains("--numa-binding"));
   EXPECT_THAT(in_zsh("torchrun --numa-b"), Contains("--numa-binding"));
   EXPECT_THAT(in_zsh("muster run --fencing=str"), ElementsAre("strict"));

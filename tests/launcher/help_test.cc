@@ -50,16 +50,16 @@ TEST(ManPage, IsTheOneThatIsShipped) {
 }
 
 TEST(ManPage, ThoseOfTheOtherCommandsAreShippedToo) {
-  for (const CommandSpec& command : ControlSpecs()) {
+  for (const CommandSpec& command : CommandSpecs()) {
     const std::string path = absl::StrCat("packaging/man/muster-", command.name, ".1");
-    EXPECT_EQ(ControlManPage(command), Content(path.c_str()))
+    EXPECT_EQ(CommandManPage(command), Content(path.c_str()))
         << "run: bazel run //launcher:commands_document -- man " << command.name << " > " << path;
   }
 }
 
 TEST(Help, OfTheOtherCommandsFitsATerminal) {
-  for (const CommandSpec& command : ControlSpecs()) {
-    std::istringstream lines(ControlHelpText(command));
+  for (const CommandSpec& command : CommandSpecs()) {
+    std::istringstream lines(CommandHelpText(command));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
   }
 }

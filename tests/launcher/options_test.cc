@@ -314,7 +314,7 @@ TEST(Options, UnknownPetVariablesAreReported) {
 }
 
 const CommandSpec& Command(absl::string_view name) {
-  for (const CommandSpec& command : ControlSpecs()) {
+  for (const CommandSpec& command : CommandSpecs()) {
     if (name == command.name) return command;
   }
   std::abort();

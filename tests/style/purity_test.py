@@ -15,8 +15,8 @@ PURE = re.compile(r"(.*_machine(_.*)?|rank_assignment|restart_policy|failure_tri
                   r"warden_protocol|settings|reason|invariants|(agent_|master_)?messages|events|"
                   r"round_.*|job_record|effect_hold|record_keeper|admission(_limits)?|security|musterd_(config|table|documents)|"
                   r"incident|formation_gate|restart_backoff|master_address|node|"
-                  r"incident_record(er)?|job_journal|job_status|histogram|rank_set|roster|node_status|watch_patience)$")
-FOLDERS = ("base", "rendezvous", "agent", "launcher")
+                  r"facts|fields|findings(_machine)?|report|table_text|incident_record(er)?|job_journal|job_status|histogram|rank_set|roster|node_status|watch_patience)$")
+FOLDERS = ("base", "rendezvous", "agent", "launcher", "check")
 
 STANDARD = set("""
     algorithm any array bit bitset cassert cctype cerrno charconv chrono climits cmath compare concepts cstddef cstdint cstring deque

@@ -1,0 +1,366 @@
+#include "check/findings.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+
+namespace muster::check {
+namespace {
+
+using Findings = std::vector<Finding>;
+
+constexpr auto kProblem = Severity::kProblem;
+constexpr auto kRemark = Severity::kRemark;
+
+bool IsLoopback(const std::string& address) {
+  return absl::StartsWith(address, "127.") || address == "::1";
+}
+
+// The first rank of each node speaks for it.
+std::vector<const Facts*> NodesOf(const Observed& observed) {
+  std::map<int, const Facts*> nodes;
+  for (const Facts& facts : observed.facts) nodes.try_emplace(facts.node, &facts);
+  std::vector<const Facts*> list;
+  for (const auto& [node, facts] : nodes) list.push_back(facts);
+  return list;
+}
+
+std::string RanksText(const std::set<int>& ranks) {
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "));
+}
+
+std::string AdviceOn(int error) {
+  switch (error) {
+    case ETIMEDOUT:
+      return "nothing comes back: let TCP through between these hosts, in their firewalls and the "
+             "cloud's; workers listen on ports of net.ipv4.ip_local_port_range";
+    case ECONNREFUSED:
+      return "the host answers and the port is closed: a firewall rejects it, or the address is "
+             "another host's: give the right one with --local-addr";
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return "there is no way to that address: give one that the others can reach with "
+             "--local-addr, or correct the routes";
+    default:
+      return "see to the network between these hosts, or give another address with --local-addr";
+  }
+}
+
+void AddMissing(const Observed& observed, Findings* findings) {
+  std::set<int> missing;
+  for (int rank = 0; rank < observed.world_size; ++rank) missing.insert(rank);
+  for (const Facts& facts : observed.facts) missing.erase(facts.rank);
+  if (missing.empty()) return;
+  findings->push_back(
+      {kProblem, RanksText(missing),
+       absl::StrCat(missing.size() == 1 ? "has" : "have", " not reached rank 0 at MASTER_ADDR ",
+                    observed.master_addr, ", port ", observed.master_port),
+       "read what they print on their nodes; rank 0's host must let that port in"});
+}
+
+const Facts* FactsOf(const Observed& observed, int rank) {
+  for (const Facts& facts : observed.facts) {
+    if (facts.rank == rank) return &facts;
+  }
+  return nullptr;
+}
+
+void AddDials(const Observed& observed, Findings* findings) {
+  // By node that dials, node that is dialled, address and error.
+  std::map<std::tuple<int, int, std::string, int>, std::set<int>> ports;
+  std::map<int, const Facts*> nodes;
+  for (const FailedDial& dial : observed.failed_dials) {
+    const Facts* from = FactsOf(observed, dial.from);
+    const Facts* to = FactsOf(observed, dial.to);
+    if (from == nullptr || to == nullptr) continue;
+    nodes[from->node] = from;
+    nodes[to->node] = to;
+    ports[{from->node, to->node, dial.address, dial.error}].insert(dial.port);
+  }
+  for (const auto& [key, closed] : ports) {
+    const auto& [from, to, address, error] = key;
+    findings->push_back({kProblem, NodeText(*nodes[from]),
+                         absl::StrCat("cannot reach ", NodeText(*nodes[to]), " at ", address,
+                                      ", worker ", closed.size() == 1 ? "port " : "ports ",
+                                      absl::StrJoin(closed, ", "), ": ", std::strerror(error)),
+                         AdviceOn(error)});
+  }
+}
+
+bool SpansHosts(const std::vector<const Facts*>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](const Facts* node) { return node->address != nodes[0]->address; });
+}
+
+void AddAddresses(const Observed& observed, const std::vector<const Facts*>& nodes,
+                  Findings* findings) {
+  for (size_t i = 1; i < nodes.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (nodes[i]->address != nodes[j]->address || nodes[i]->host == nodes[j]->host) continue;
+      findings->push_back(
+          {kProblem, NodeText(*nodes[i]),
+           absl::StrCat("has the same address as ", NodeText(*nodes[j]), ": ", nodes[i]->address),
+           "give each node one that is its own, with --local-addr"});
+      break;
+    }
+  }
+  const Facts* zero = FactsOf(observed, 0);
+  if (zero == nullptr || !SpansHosts(nodes)) return;
+  const auto& found = zero->master_addresses;
+  const bool is_own = std::any_of(found.begin(), found.end(), [zero](const std::string& address) {
+    return InterfaceOf(*zero, address) != nullptr;
+  });
+  const bool is_loopback = std::any_of(found.begin(), found.end(), IsLoopback);
+  if (is_loopback) {
+    findings->push_back(
+        {kRemark, NodeText(*zero),
+         absl::StrCat("MASTER_ADDR ", observed.master_addr,
+                      " is a loopback address on the host of rank 0: ", absl::StrJoin(found, ", ")),
+         "take its name off the loopback line of /etc/hosts"});
+  } else if (!is_own) {
+    findings->push_back(
+        {kRemark, NodeText(*zero),
+         absl::StrCat("MASTER_ADDR ", observed.master_addr, " is no address of the host of rank 0"),
+         "fine behind NAT; else give an address of that host"});
+  }
+}
+
+// "2.11.0 on node 0 (a); none on node 1 (b)"; empty where all are the same.
+std::string Differences(const std::vector<const Facts*>& nodes, std::string Facts::*member) {
+  std::map<std::string, std::vector<std::string>> by_value;
+  for (const Facts* node : nodes) by_value[node->*member].push_back(NodeText(*node));
+  if (by_value.size() < 2) return "";
+  std::vector<std::string> parts;
+  for (const auto& [value, places] : by_value) {
+    parts.push_back(
+        absl::StrCat(value.empty() ? "none" : value, " on ", absl::StrJoin(places, ", ")));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+void AddDifferences(const std::vector<const Facts*>& nodes, Findings* findings) {
+  struct Compared {
+    const char* name;
+    std::string Facts::*member;
+    Severity severity;
+    const char* advice;
+  };
+  constexpr Compared kCompared[] = {
+      {"muster", &Facts::muster, kProblem, "install the same release on all nodes"},
+      {"LibTorch", &Facts::libtorch, kProblem,
+       "use the same one on all nodes: tensors and stores are not exchanged between releases"},
+      {"NCCL", &Facts::nccl, kProblem,
+       "use the same one on all nodes: NCCL refuses or hangs with peers of another release"},
+      {"the backend", &Facts::backend, kProblem,
+       "give the nodes the same GPUs and CUDA_VISIBLE_DEVICES, or choose one with --backend"},
+      {"the NVIDIA driver", &Facts::driver, kRemark, "use the same one on all nodes"},
+  };
+  for (const Compared& compared : kCompared) {
+    const std::string differences = Differences(nodes, compared.member);
+    if (differences.empty()) continue;
+    findings->push_back({compared.severity, "",
+                         absl::StrCat(compared.name, " differs: ", differences), compared.advice});
+  }
+}
+
+void AddMtus(const std::vector<const Facts*>& nodes, Findings* findings) {
+  std::map<int, std::vector<std::string>> by_mtu;
+  for (const Facts* node : nodes) {
+    const Interface* interface = InterfaceOf(*node, node->address);
+    if (interface == nullptr) continue;
+    by_mtu[interface->mtu].push_back(absl::StrCat(interface->name, " of ", NodeText(*node)));
+  }
+  if (by_mtu.size() < 2) return;
+  std::vector<std::string> parts;
+  for (const auto& [mtu, places] : by_mtu) {
+    parts.push_back(absl::StrCat(mtu, " on ", absl::StrJoin(places, ", ")));
+  }
+  findings->push_back({kRemark, "", absl::StrCat("the MTU differs: ", absl::StrJoin(parts, "; ")),
+                       "set the same one everywhere: large messages may hang where small ones "
+                       "get through"});
+}
+
+// What is each node's own business.
+bool MayDiffer(absl::string_view variable) {
+  return absl::EndsWith(variable, "_SOCKET_IFNAME") || variable == "NCCL_IB_HCA" ||
+         variable == "CUDA_VISIBLE_DEVICES" || absl::StartsWith(variable, "NCCL_DEBUG") ||
+         absl::StartsWith(variable, "NCCL_TOPO");
+}
+
+void AddVariables(const std::vector<const Facts*>& nodes, Findings* findings) {
+  std::set<std::string> names;
+  for (const Facts* node : nodes) {
+    for (const auto& [name, value] : node->variables) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    if (MayDiffer(name)) continue;
+    std::map<std::string, std::vector<std::string>> by_value;
+    for (const Facts* node : nodes) by_value[VariableOf(*node, name)].push_back(NodeText(*node));
+    if (by_value.size() < 2) continue;
+    std::vector<std::string> parts;
+    for (const auto& [value, places] : by_value) {
+      parts.push_back(
+          absl::StrCat(value.empty() ? "not set" : value, " on ", absl::StrJoin(places, ", ")));
+    }
+    findings->push_back({kRemark, "", absl::StrCat(name, " differs: ", absl::StrJoin(parts, "; ")),
+                         "set it alike on all nodes"});
+  }
+}
+
+void AddAllReduces(const Observed& observed, Findings* findings) {
+  for (const AllReduce& one : observed.all_reduces) {
+    if (one.failed_rank < 0) continue;
+    findings->push_back(
+        {kProblem, absl::StrCat("rank ", one.failed_rank),
+         absl::StrCat("the all-reduce over ", one.transport, " failed: ", one.failure),
+         "mend what is found above first; else this transport does not work here"});
+  }
+}
+
+std::string Targets(const Unreached& unreached) {
+  return absl::StrCat(unreached.what, " at ", unreached.option, " ", unreached.host, ", port ",
+                      unreached.port);
+}
+
+Finding NoWay(const Facts& own, const Unreached& unreached, const Attempt& attempt) {
+  const Interface* lo = InterfaceOf(own, attempt.address);
+  const bool is_here = IsLoopback(attempt.address) || lo != nullptr;
+  if (attempt.error == 0) {
+    return {
+        kProblem, NodeText(own),
+        absl::StrCat(Targets(unreached), " (", attempt.address,
+                     "), lets TCP in and does not answer as one"),
+        "read the line above on stderr: another program, TLS on one side only, or it has ended"};
+  }
+  if (attempt.error == EPROTO) {
+    return {
+        kProblem, NodeText(own),
+        absl::StrCat("something listens at ", unreached.option, " ", unreached.host, ", port ",
+                     unreached.port, " (", attempt.address, "), and it is not ", unreached.what),
+        absl::StrCat("correct ", unreached.option, ", or choose a port that nobody else uses")};
+  }
+  Finding finding{kProblem, NodeText(own),
+                  absl::StrCat("cannot reach ", Targets(unreached), " (", attempt.address,
+                               "): ", std::strerror(attempt.error)),
+                  ""};
+  if (IsLoopback(attempt.address) && unreached.spans_hosts && !unreached.should_be_here) {
+    finding.advice = absl::StrCat(
+        "that is this host itself: give an address of the other host, or "
+        "take the name off the loopback line of /etc/hosts");
+  } else if (is_here && !unreached.should_be_here) {
+    finding.advice = absl::StrCat(
+        "that address is this host's own, and nobody listens there: "
+        "correct ",
+        unreached.option);
+  } else if (attempt.error == ECONNREFUSED) {
+    finding.advice = absl::StrCat(
+        "the host answers and nobody listens: start the check there, or "
+        "correct ",
+        unreached.option, " and the port");
+  } else if (attempt.error == EHOSTUNREACH || attempt.error == ENETUNREACH) {
+    finding.advice = absl::StrCat("no host answers at that address: correct ", unreached.option);
+  } else {
+    finding.advice = absl::StrCat("nothing comes back: correct ", unreached.option,
+                                  ", or let TCP port ", unreached.port, " in on that host");
+  }
+  return finding;
+}
+
+}  // namespace
+
+std::string NodeText(const Facts& facts) {
+  if (facts.node < 0) return facts.host;
+  return absl::StrCat("node ", facts.node, " (", facts.host, ")");
+}
+
+bool HasProblem(const Findings& findings) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& finding) { return finding.severity == kProblem; });
+}
+
+std::string CountText(const Findings& findings) {
+  const auto problems = std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.severity == kProblem;
+  });
+  const auto remarks = static_cast<std::ptrdiff_t>(findings.size()) - problems;
+  std::vector<std::string> parts;
+  if (problems > 0)
+    parts.push_back(absl::StrCat(problems, problems > 1 ? " problems" : " problem"));
+  if (remarks > 0) parts.push_back(absl::StrCat(remarks, remarks > 1 ? " remarks" : " remark"));
+  return parts.empty() ? "nothing found" : absl::StrJoin(parts, ", ");
+}
+
+Findings FindingsOf(const Observed& observed) {
+  Findings findings;
+  const std::vector<const Facts*> nodes = NodesOf(observed);
+  AddMissing(observed, &findings);
+  AddDials(observed, &findings);
+  AddAddresses(observed, nodes, &findings);
+  AddDifferences(nodes, &findings);
+  AddMtus(nodes, &findings);
+  AddVariables(nodes, &findings);
+  for (const Facts* node : nodes) AddMachineFindings(*node, SpansHosts(nodes), &findings);
+  AddGpuFindings(observed.facts, &findings);
+  AddAllReduces(observed, &findings);
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& one, const Finding& other) {
+    return one.severity < other.severity;
+  });
+  return findings;
+}
+
+Findings LonelyFindings(const Facts& own, const Unreached& master) {
+  const bool is_meant = master.host == "localhost" || IsLoopback(master.host);
+  for (const Attempt& attempt : master.attempts) {
+    if (is_meant || !IsLoopback(attempt.address)) continue;
+    return {{kProblem, NodeText(own),
+             absl::StrCat(master.option, " ", master.host, " is this host itself here (",
+                          attempt.address, "): it has hosted a master that no other host reaches"),
+             "take the name off the loopback line of /etc/hosts, or give an IP address"}};
+  }
+  return {{kProblem, NodeText(own), absl::StrCat("too few nodes have come to ", Targets(master)),
+           "start the check on all nodes within --timeout, with the same --rdzv-id; a node that "
+           "does not reach the master says so itself"}};
+}
+
+Findings FindingsOf(const Facts& own, const Unreached& unreached) {
+  Findings findings;
+  if (!unreached.resolve_problem.empty()) {
+    findings.push_back({kProblem, NodeText(own),
+                        absl::StrCat(unreached.option, " ", unreached.host,
+                                     " is not known here: ", unreached.resolve_problem),
+                        "correct the name, or give an IP address"});
+  }
+  const bool has_it =
+      std::any_of(unreached.attempts.begin(), unreached.attempts.end(), [&](const Attempt& one) {
+        return IsLoopback(one.address) || InterfaceOf(own, one.address) != nullptr;
+      });
+  if (unreached.should_be_here && !unreached.attempts.empty() && !has_it) {
+    std::vector<std::string> own_addresses;
+    for (const Interface& interface : own.interfaces) {
+      for (const std::string& address : interface.addresses) {
+        if (!IsLoopback(address)) own_addresses.push_back(address);
+      }
+    }
+    findings.push_back({kProblem, NodeText(own),
+                        absl::StrCat(unreached.option, " ", unreached.host,
+                                     " is no address of this host, where it should be"),
+                        absl::StrCat("give the address by which the others reach it; it has ",
+                                     absl::StrJoin(own_addresses, ", "))});
+  } else {
+    for (const Attempt& attempt : unreached.attempts) {
+      findings.push_back(NoWay(own, unreached, attempt));
+    }
+  }
+  AddMachineFindings(own, unreached.spans_hosts, &findings);
+  return findings;
+}
+
+}  // namespace muster::check
