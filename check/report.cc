@@ -75,7 +75,8 @@ std::string AllReduceTable(const Observed& observed) {
     Row row = {one.transport, absl::StrCat(observed.world_size), "failed"};
     if (one.failed_rank < 0) {
       row.back() = TimeText(one.latency_s);
-      row.push_back(absl::StrFormat("%.2f GB/s", one.bandwidth / 1e9));
+      // A rank alone has no links.
+      row.push_back(one.bandwidth > 0 ? absl::StrFormat("%.2f GB/s", one.bandwidth / 1e9) : "-");
     }
     rows.push_back(std::move(row));
   }

@@ -72,7 +72,7 @@ class Installed(unittest.TestCase):
 
 class Tree(Installed):
     def test_everything_is_where_its_users_look(self):
-        for name in ("bin/muster", "bin/muster-check", "bin/muster-cluster", "bin/musterd", "lib/libmuster_worker.so", "lib/libmuster_worker.a",
+        for name in ("bin/muster", "bin/muster-check", "bin/muster-check-torch", "bin/muster-cluster", "bin/musterd", "lib/libmuster_worker.so", "lib/libmuster_worker.a",
                      "lib/libmuster_torch.so", "lib/libmuster_torch.a", "lib/libmuster_nccl.so", "include/muster/torch.h",
                      "include/muster/worker.h", "include/muster/worker_c.h", "lib/pkgconfig/muster-torch.pc",
                      "share/man/man1/muster-run.1", "share/man/man1/muster-check.1", "share/man/man8/musterd.8", "lib/systemd/system/musterd.service",
@@ -88,7 +88,7 @@ class Tree(Installed):
     def test_the_programs_run_from_here(self):
         self.expect(run(prefix / "bin/muster", "version"), "muster")
         self.expect(run(prefix / "bin/muster-cluster", "--version"))
-        self.expect(run(prefix / "bin/muster", "check", "--nproc-per-node", 2), "nothing found")
+        self.expect(run(prefix / "bin/muster", "check", "--nproc-per-node", 2), "LibTorch, gloo", "nothing found")
         self.expect(run(prefix / "bin/musterd", "--version"))
 
 

@@ -1,0 +1,49 @@
+"""muster check where LibTorch is installed: the programs lie in one folder, as tools/install puts them."""
+
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+import harness
+from harness import ROOT, Case
+
+PROGRAMS = ("launcher/muster", "launcher/muster-check", "launcher/muster-cluster", "check/muster-check-torch")
+
+
+class WithLibTorch(Case):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for name in PROGRAMS:
+            shutil.copy(ROOT / name, folder.name)
+        self.muster = Path(folder.name, "muster")
+
+    def check(self, *args):
+        return self.start("check", *args, program=self.muster)
+
+    def test_its_all_reduce_is_timed_too(self):
+        job = self.check("--nproc-per-node", 2)
+        self.assertEqual(job.wait(), 0, job.text())
+        self.assertRegex(job.text("out"), r"(?m)^1 +0 .* gloo +0 +\S+ +[2-9]\.\d+\.\S+ ")
+        self.assertRegex(job.text("out"), r"(?m)^LibTorch, gloo +2 +[0-9.]+ [um]?s +[0-9.]+ GB/s$")
+        self.assertRegex(job.text("out"), r"(?m)^nothing found$")
+        self.assert_nothing_left(job)
+
+    def test_a_node_that_has_another_one_is_found(self):
+        options = ["--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{harness.free_port()}"]
+        jobs = [self.check(*options, "--node-id", name, "--torch", torch) for name, torch in (("a", "yes"), ("b", "no"))]
+        self.assertEqual([job.wait() for job in jobs], [1, 1], "\n".join(job.text() for job in jobs))
+        self.assertRegex(jobs[0].text("out"), r"problem  LibTorch differs: none on node 1 \(\S+\); \S+ on node 0 \(\S+\)\n"
+                                              " +-> use the same one on all nodes")
+        self.assertNotIn("LibTorch, gloo", jobs[0].text("out"))
+
+    def test_what_is_not_installed_is_said(self):
+        self.muster.with_name("muster-check-torch").unlink()
+        job = self.check("--torch", "yes")
+        self.assertEqual(job.wait(), 127)
+        self.assert_one_line(job, "--torch yes needs .*/muster-check-torch, which is not there: install it")
+
+
+if __name__ == "__main__":
+    unittest.main()
