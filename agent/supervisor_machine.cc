@@ -44,7 +44,7 @@ void SupervisorMachine::On(const PortReserved& event) {
     if (phase_ == SupervisorPhase::kSucceeded) {
       Do(SendToMaster{WorkersSucceeded{assignment_.generation, event.port, drain_asked_}});
     } else if (phase_ == SupervisorPhase::kJoining) {
-      Do(SendToMaster{WorkersStopped{assignment_.generation, event.port}});
+      Do(SendToMaster{WorkersStopped{assignment_.generation, event.port, fenced_}});
     }
   }
 }

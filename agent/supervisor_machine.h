@@ -127,6 +127,7 @@ class SupervisorMachine {
   bool kill_sent_ = false;
   bool ready_told_ = false;
   bool drain_asked_ = false;
+  bool fenced_ = false;           // as of WorkersStopped
   bool port_for_report_ = false;  // a WorkersStopped or WorkersSucceeded waits for its port
   int exit_code_ = 0;
   std::string wait_reason_;

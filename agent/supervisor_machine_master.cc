@@ -23,6 +23,7 @@ void SupervisorMachine::Greet() {
   if (phase_ == SupervisorPhase::kJoining && generation > 0) running.phase = WorkersPhase::kStopped;
   running.failure = outcome_.failure;
   running.drained = drain_asked_;
+  running.fenced = fenced_;
   ++options_.hello.attempt;
   Do(SendToMaster{options_.hello});
   if (generation == 0) return;
@@ -34,7 +35,7 @@ void SupervisorMachine::Greet() {
   } else if (phase_ == SupervisorPhase::kSucceeded && !port_for_report_) {
     Do(SendToMaster{WorkersSucceeded{generation, options_.hello.next_port, drain_asked_}});
   } else if (phase_ == SupervisorPhase::kJoining && !port_for_report_) {
-    Do(SendToMaster{WorkersStopped{generation, options_.hello.next_port}});
+    Do(SendToMaster{WorkersStopped{generation, options_.hello.next_port, fenced_}});
   }
 }
 
@@ -117,7 +118,7 @@ void SupervisorMachine::Obey(const StopWorkers& message) {
       [[fallthrough]];
     case SupervisorPhase::kJoining:
       if (!port_for_report_) {
-        Do(SendToMaster{WorkersStopped{message.generation, options_.hello.next_port}});
+        Do(SendToMaster{WorkersStopped{message.generation, options_.hello.next_port, fenced_}});
       }
       break;
     case SupervisorPhase::kFinishing:
@@ -204,6 +205,7 @@ void SupervisorMachine::FenceHasFallen() {
   Say(NoteLevel::kError,
       "this process did not run for longer than --master-loss-timeout, and its workers were "
       "killed");
+  fenced_ = true;
   BeginStop(StopCause::kOrdered, SIGTERM);
   if (phase_ == SupervisorPhase::kStopping) kill_at_ = now_;  // unless the warden was frozen, too
 }
@@ -214,6 +216,7 @@ void SupervisorMachine::GiveUpWithoutMaster() {
   if (phase_ == SupervisorPhase::kRunning) {
     Say(NoteLevel::kError,
         "no master for too long (" + why + "), see --master-loss-timeout: stopping the workers");
+    fenced_ = true;
     BeginStop(StopCause::kMasterLost, SIGTERM);
     kill_at_ = std::min(kill_at_, link_.vouched_at() + options_.hello.settings.master_loss_timeout);
     return;

@@ -35,7 +35,7 @@ void SupervisorMachine::Start(const Assignment& assignment) {
   outcome_ = Outcome();
   workers_.Reset(options_.hello.slots);
   phase_ = SupervisorPhase::kRunning;
-  ready_told_ = drain_asked_ = false;
+  ready_told_ = drain_asked_ = fenced_ = false;
   still_waiting_at_ = kNever;
   wait_reason_.clear();
   Say(NoteLevel::kInfo, "generation " + std::to_string(assignment.generation) + ": node " +

@@ -46,10 +46,12 @@ struct WorkersReady {
   bool operator==(const WorkersReady&) const = default;
 };
 
-// Nothing of the generation is alive on the node any more (or its workers have quiesced).
+// Nothing of the generation is alive on the node any more (or its workers have quiesced). `fenced`:
+// nobody had asked for it; no master had answered the node for master_loss_timeout.
 struct WorkersStopped {
   int64_t generation = 0;
   int next_port = 0;
+  bool fenced = false;
   bool operator==(const WorkersStopped&) const = default;
 };
 
@@ -60,6 +62,7 @@ struct Running {
   // The failure of that generation on this node: nobody may have heard of it yet.
   std::optional<WorkerFailed> failure = {};
   bool drained = false;  // as in WorkersSucceeded
+  bool fenced = false;   // as in WorkersStopped; also while they are being stopped
   bool operator==(const Running&) const = default;
 };
 

@@ -32,8 +32,10 @@ class Incident {
   bool member_gone() const { return member_gone_; }
   // The restart counts against max_restarts: a worker failed and the membership had no part in it.
   bool charges() const { return root_cause_.has_value() && !member_gone_ && !planned_; }
-  // The first failure that the master heard of.
+  // The first failure that the master heard of, unless no restart can mend a later one.
   const std::optional<Failure>& root_cause() const { return root_cause_; }
+  // No restart can mend it: the job ends.
+  bool is_fatal() const { return root_cause_ && !root_cause_->what.can_restart; }
 
   bool operator==(const Incident&) const = default;
 

@@ -55,6 +55,7 @@ bool IsLoss(ReasonCode code) {
     case ReasonCode::kNodeReplaced:
     case ReasonCode::kMemberMissing:
     case ReasonCode::kWorkersVanished:
+    case ReasonCode::kWorkersFenced:
       return true;
     default:
       return false;
@@ -121,9 +122,8 @@ std::vector<IncidentRecord> IncidentRecorder::Observe(Time now, int64_t unix_ms,
   const bool is_same = is_under_way && machine.generation() == generation_;
   // A master that recovers may hear of a newer generation than the one it has heard of so far.
   const bool has_ended = was_under_way_ && !is_same && !(is_under_way && !HasAssigned(effects));
-  const bool is_end_wanted =
-      machine.verdict() &&
-      (machine.verdict()->succeeded || machine.reason().code == ReasonCode::kJobStopped);
+  const bool is_end_wanted = machine.reason().code == ReasonCode::kJobStopped ||
+                             (machine.verdict() && machine.verdict()->succeeded);
   const bool has_begun = has_ended && !is_end_wanted;
   if (has_begun) {
     if (open() != nullptr) End(IncidentOutcome::kRepeated);

@@ -118,18 +118,40 @@ bool Accounts(const RoundEvent& event, const Seat& seat) {
          hello->incarnation == (seat.incarnation == 0 ? hello->incarnation : seat.incarnation);
 }
 
+// A member of before whose workers may still be alive, or "".
+std::string Unfenced(const RoundSnapshot& before, Time now, const RoundEvent& event) {
+  if (!before.settings || before.settings->fencing != Fencing::kStrict) return "";
+  for (const Seat& old : before.seats) {
+    if (old.lost && IsAlive(old.phase) && now < old.fenced_until && !Accounts(event, old)) {
+      return old.node_id;
+    }
+  }
+  return "";
+}
+
+// The next instance may begin at once.
+std::string CheckClosed(const RoundSnapshot& before, const RoundMachine& machine, Time now,
+                        const RoundEvent& event) {
+  if (machine.phase() != RoundPhase::kClosed || before.phase == RoundPhase::kClosed) return "";
+  const std::string unfenced = Unfenced(before, now, event);
+  if (!unfenced.empty()) {
+    return "the job ended before the fence of node " + unfenced + " had fallen";
+  }
+  const bool is_over = std::all_of(machine.seats().begin(), machine.seats().end(),
+                                   [now](const Seat& seat) { return seat.HasEnded(now); });
+  return is_over ? "" : "the job ended and workers of it are alive";
+}
+
 // New places only where nothing of the old ones is left.
 std::string CheckAssigned(const RoundSnapshot& before, const RoundMachine& machine, Time now,
                           const RoundEvent& event) {
   if (machine.seats().empty() || machine.generation() == before.generation) return "";
   if (machine.phase() == RoundPhase::kRecovering || before.phase == RoundPhase::kRecovering)
     return "";
-  for (const Seat& old : before.seats) {
-    if (!before.settings || before.settings->fencing != Fencing::kStrict) break;
-    if (old.lost && IsAlive(old.phase) && now < old.fenced_until && !Accounts(event, old)) {
-      return "generation " + Text(machine.generation()) + " began before the fence of node " +
-             old.node_id + " had fallen";
-    }
+  const std::string unfenced = Unfenced(before, now, event);
+  if (!unfenced.empty()) {
+    return "generation " + Text(machine.generation()) + " began before the fence of node " +
+           unfenced + " had fallen";
   }
   for (const Seat& seat : machine.seats()) {
     const auto found = machine.nodes().find(seat.node_id);
@@ -209,8 +231,9 @@ std::string CheckInvariants(const RoundSnapshot& before, const RoundMachine& mac
                             const RoundEvent& event, const RoundEffects& effects) {
   for (const std::string& broken :
        {CheckHistory(before, machine), CheckTable(machine), CheckNodes(machine),
-        CheckCounts(machine), CheckWaits(machine, now), CheckAssigned(before, machine, now, event),
-        CheckEffects(before, machine, event, effects), CheckDeadline(machine, now, event)}) {
+        CheckCounts(machine), CheckWaits(machine, now), CheckClosed(before, machine, now, event),
+        CheckAssigned(before, machine, now, event), CheckEffects(before, machine, event, effects),
+        CheckDeadline(machine, now, event)}) {
     if (!broken.empty()) return broken;
   }
   return "";

@@ -130,9 +130,7 @@ void JobRegistry::TakeNote(Time now, Serial serial, Job* job) {
   if (job->has_ended) ++ended_;
   const bool is_alone = machine.attached() == 0 && !machine.verdict();
   job->alone_since = is_alone ? std::min(job->alone_since, now) : kNever;
-  const bool is_limited = is_alone && options_.idle_time > Duration::zero();
-  const Time end = is_limited ? job->alone_since + options_.idle_time : kNever;
-  deadlines_.Set(serial, std::min(machine.NextDeadline(), end));
+  deadlines_.Set(serial, std::min(machine.NextDeadline(), GivenUpAt(*job)));
 }
 
 void JobRegistry::CountHeartbeat(const RoundMachine& machine, const RoundEvent& event) {
@@ -197,12 +195,16 @@ std::vector<std::string> JobRegistry::job_ids() const {
   return ids;
 }
 
+Time JobRegistry::GivenUpAt(const Job& job) const {
+  const bool is_limited = job.alone_since != kNever && options_.idle_time > Duration::zero();
+  if (!is_limited) return kNever;
+  return std::max(job.alone_since + options_.idle_time, job.machine.fenced_until());
+}
+
 // Those of which no agent was here for the idle time.
 void JobRegistry::GiveUpAlone(Time now, std::vector<JobEffects>* all) {
-  if (options_.idle_time == Duration::zero()) return;
   for (auto it = jobs_.begin(); it != jobs_.end();) {
-    const Time since = it->second.alone_since;
-    if (since == kNever || now - since < options_.idle_time) {
+    if (now < GivenUpAt(it->second)) {
       ++it;
       continue;
     }

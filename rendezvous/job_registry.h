@@ -43,8 +43,8 @@ struct JobReport {
 // instances are remembered for that, the most recent kEndedMax of them. A verdict that waits for
 // the store may still be lost: until it is written, who comes belongs to that job and hears it.
 //
-// A job of which no agent has been here for the idle time is ended and forgotten: agents that come
-// after all find a master without memory of it.
+// A job of which no agent has been here for the idle time is ended and forgotten, when no worker of
+// it can be alive: agents that come after all find a master without memory of it.
 //
 // Pure and single-threaded, like the machines.
 class JobRegistry {
@@ -121,6 +121,7 @@ class JobRegistry {
   bool IsOver(Serial serial) const;
   void StepOne(Time now, const RoundEvent& event, Serial serial, std::vector<JobEffects>* all);
   void TakeNote(Time now, Serial serial, Job* job);
+  Time GivenUpAt(const Job& job) const;
   void GiveUpAlone(Time now, std::vector<JobEffects>* all);
   Jobs::iterator Forget(Jobs::iterator job);
   void CountHeartbeat(const RoundMachine& machine, const RoundEvent& event);

@@ -137,6 +137,7 @@ Running DecodeRunning(FieldCheck* check, const v1::Running& from) {
   to.assignment = DecodeAssignment(check, from.assignment());
   if (from.has_failure()) to.failure = DecodeKind(check, from.failure());
   to.drained = from.drained();
+  to.fenced = from.fenced();
   return to;
 }
 
@@ -180,7 +181,8 @@ Heartbeat DecodeKind(FieldCheck* check, const v1::Heartbeat& from) {
 
 WorkersStopped DecodeKind(FieldCheck* check, const v1::WorkersStopped& from) {
   return {.generation = check->Generation(from.generation()),
-          .next_port = check->Port("next_port", from.next_port())};
+          .next_port = check->Port("next_port", from.next_port()),
+          .fenced = from.fenced()};
 }
 
 FailureEvidence DecodeEvidence(FieldCheck* check, const v1::FailureEvidence& from) {

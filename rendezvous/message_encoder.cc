@@ -102,6 +102,7 @@ void EncodeKind(const Hello& from, v1::AgentMessage* wire) {
     EncodeTo(from.running.assignment, running->mutable_assignment());
     if (from.running.failure) EncodeTo(*from.running.failure, running->mutable_failure());
     running->set_drained(from.running.drained);
+    running->set_fenced(from.running.fenced);
   }
   to->set_attached_before(from.attached_before);
 }
@@ -126,6 +127,7 @@ void EncodeKind(const WorkersReady& from, v1::AgentMessage* wire) {
 void EncodeKind(const WorkersStopped& from, v1::AgentMessage* wire) {
   wire->mutable_workers_stopped()->set_generation(from.generation);
   wire->mutable_workers_stopped()->set_next_port(from.next_port);
+  wire->mutable_workers_stopped()->set_fenced(from.fenced);
 }
 
 void EncodeTo(const FailureEvidence& from, v1::FailureEvidence* to) {

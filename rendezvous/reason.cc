@@ -60,6 +60,7 @@ constexpr std::array kNames = {
     Name{ReasonCode::kRebuilding, "rebuilding"},
     Name{ReasonCode::kNoRoom, "no_room"},
     Name{ReasonCode::kJobLeftAlone, "job_left_alone"},
+    Name{ReasonCode::kWorkersFenced, "workers_fenced"},
 };
 
 // In the order of the enum and complete.
@@ -154,6 +155,8 @@ std::string NodeSentence(const Reason& r) {
       return "rank " + Number(r.a) + " on " + node + " failed" + AfterColon(r.detail);
     case ReasonCode::kWorkersVanished:
       return node + " no longer runs its workers";
+    case ReasonCode::kWorkersFenced:
+      return node + " gave up its workers: no master answered it for --master-loss-timeout";
     case ReasonCode::kNotAcknowledged:
       return node + " did not acknowledge the verdict within " + Milliseconds(r.a);
     case ReasonCode::kNewcomer:

@@ -53,9 +53,10 @@ enum class ReasonCode {
   kRebuilding,            // agents were attached before: members of a generation may come
   kNoRoom,                // subject: node; detail: which limit of the master, what to do
   kJobLeftAlone,          // no agent was here for detail
+  kWorkersFenced,         // subject: node; no master answered it, and it stopped its workers
 };
 
-inline constexpr ReasonCode kLastReasonCode = ReasonCode::kJobLeftAlone;
+inline constexpr ReasonCode kLastReasonCode = ReasonCode::kWorkersFenced;
 
 struct Reason {
   ReasonCode code = ReasonCode::kNothingYet;

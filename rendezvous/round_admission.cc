@@ -150,14 +150,6 @@ void RoundMachine::ReconcileSeat(Node& node, const Running& reported) {
   if (seat.phase == WorkersPhase::kSucceeded) return;
   // Before the news that its workers have stopped, which may complete the incident.
   if (reported.failure && IsAlive(seat.phase)) TakeFailure(node, *reported.failure);
-  if (phase_ == RoundPhase::kClosed) return;
-  const bool has_ended =
-      reported.phase == WorkersPhase::kStopping || reported.phase == WorkersPhase::kStopped;
-  if (was_awaited && recovery_.was_undisturbed && has_ended && !reported.failure) {
-    // Of its own accord, for want of a master: what fails elsewhere may be an echo of that.
-    incident_.MemberGone();
-    Changed();
-  }
   switch (reported.phase) {
     case WorkersPhase::kSucceeded:
       MarkSucceeded(rank, reported.drained);
@@ -180,7 +172,7 @@ void RoundMachine::ReconcileSeat(Node& node, const Running& reported) {
       SetPhase(rank, WorkersPhase::kStopped);
       break;
   }
-  if (IsUnderWay()) EndGeneration({ReasonCode::kWorkersVanished, node.id});
+  TakeStop(node, reported.fenced);
 }
 
 bool RoundMachine::CanRecover(const Running& running) const {

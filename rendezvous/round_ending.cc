@@ -21,7 +21,16 @@ void RoundMachine::TakeFailure(const Node& node, const WorkerFailed& failure) {
   incident_.AddFailure(node.id, failure);
   MarkStopping(node.group_rank);
   EndGeneration({ReasonCode::kWorkerFailed, node.id, failure.rank, 0, failure.status.ToString()});
-  if (!failure.can_restart) CloseFailed({node.id, failure}, ReasonCode::kJobFailedFatal);
+}
+
+// The workers of a member are gone, or go. When no master had answered it for too long, what fails
+// elsewhere may be an echo of that.
+void RoundMachine::TakeStop(const Node& node, bool fenced) {
+  if (fenced && !incident_.member_gone()) {
+    incident_.MemberGone();
+    return EndGeneration({ReasonCode::kWorkersFenced, node.id});
+  }
+  if (IsUnderWay()) EndGeneration({ReasonCode::kWorkersVanished, node.id});
 }
 
 // Idempotent: a generation that ends already takes up one more cause.
@@ -132,6 +141,8 @@ void RoundMachine::FinishIncident() {
     if (node != nullptr) node->excluded = failures_.Excludes(id);
   }
   roster_.TouchAll();
+  if (reason_.code == ReasonCode::kJobStopped) return CloseStopped();
+  if (incident.is_fatal()) return CloseFailed(*incident.root_cause(), ReasonCode::kJobFailedFatal);
   if (drain_ && FinishDrain(incident.root_cause(), all_succeeded)) return;
   if (incident.charges()) {
     const Failure& cause = *incident.root_cause();
@@ -152,6 +163,8 @@ void RoundMachine::FinishIncident() {
 
 void RoundMachine::CloseIfAbandoned() {
   if (phase_ == RoundPhase::kClosed || nodes().empty() || !last_leave_) return;
+  // How it ends is known when its workers are gone.
+  if (phase_ == RoundPhase::kStopping) return;
   if (last_leave_->cause == LeaveCause::kDrained) return;  // its successor is on the way
   if (static_cast<size_t>(counts().leaving) < nodes().size()) return;
   for (const Seat& seat : seats_.all()) {
@@ -162,6 +175,8 @@ void RoundMachine::CloseIfAbandoned() {
   const Reason reason{ReasonCode::kJobAbandoned, "", 0, 0, last_leave_->detail};
   Close({false, kExitJoinTimeout, Sentence(reason)}, reason);
 }
+
+void RoundMachine::CloseStopped() { Close({false, kExitStopped, Sentence(reason_)}, reason_); }
 
 void RoundMachine::CloseFailed(const Failure& failure, ReasonCode code,
                                const std::string& drainer) {
@@ -187,16 +202,7 @@ void RoundMachine::Close(Verdict verdict, const Reason& reason) {
   exit_barrier_deadline_ = now_ + settings.exit_barrier_timeout;
   recovery_.deadline = kNever;
   for (auto& [id, node] : roster_.nodes()) {
-    if (!node.attached() || node.leaving) continue;
-    const Seat* seat = SeatOf(node);
-    if (seat != nullptr && seat->phase == WorkersPhase::kRunning) {
-      SetPhase(node.group_rank, WorkersPhase::kStopping);
-      Order(node, generation_, reason);
-    }
-    out_.Send(node.stream, *verdict_);
-  }
-  for (size_t rank = 0; rank < seats_.size(); ++rank) {
-    seats_.Update(rank, [](Seat& seat) { seat.stop_by = kNever; });
+    if (node.attached() && !node.leaving) out_.Send(node.stream, *verdict_);
   }
 }
 

@@ -150,9 +150,12 @@ void RoundMachine::On(const WokeUp& event) {
 }
 
 void RoundMachine::On(const StopRequested& event) {
-  if (phase_ == RoundPhase::kClosed) return;
+  const bool ends_already = incident_.is_fatal() || reason_.code == ReasonCode::kJobStopped;
+  if (phase_ == RoundPhase::kClosed || ends_already) return;
   const Reason reason{ReasonCode::kJobStopped, event.who};
-  Close({false, kExitStopped, Sentence(reason)}, reason);
+  if (!seats_.empty()) EndGeneration(reason);
+  reason_ = reason;
+  if (seats_.empty()) CloseStopped();
 }
 
 void RoundMachine::On(const LeftAlone& event) {

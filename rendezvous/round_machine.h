@@ -103,6 +103,7 @@ class RoundMachine : public RoundState {
 
   // How a generation and the job end (round_ending.cc).
   void TakeFailure(const Node& node, const WorkerFailed& failure);
+  void TakeStop(const Node& node, bool fenced);
   void EndGeneration(const Reason& cause);
   void AdvanceStopping();
   void FinishIncident();
@@ -111,6 +112,7 @@ class RoundMachine : public RoundState {
   Time FenceOf(const Seat& seat, Time last_heard) const;
   void CloseIfAbandoned();
 
+  void CloseStopped();
   void CloseFailed(const Failure& failure, ReasonCode code, const std::string& drainer = {});
   void Close(Verdict verdict, const Reason& reason);
   void MarkStopping(size_t rank);

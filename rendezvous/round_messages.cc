@@ -82,7 +82,7 @@ void RoundMachine::Handle(Node& node, const WorkersStopped& message) {
   const Seat* seat = CurrentSeat(node, message.generation, false);
   if (seat == nullptr || !IsAlive(seat->phase)) return;
   SetPhase(node.group_rank, WorkersPhase::kStopped);
-  if (IsUnderWay()) EndGeneration({ReasonCode::kWorkersVanished, node.id});
+  TakeStop(node, message.fenced);
 }
 
 void RoundMachine::Handle(Node& node, const WorkerFailed& message) {

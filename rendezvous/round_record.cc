@@ -177,7 +177,6 @@ RoundMachine::RoundMachine(const JobRecord& record, uint64_t seed, Time now)
   RestoreIncident(record, now);
   if (phase_ == RoundPhase::kForming) gate_.Observe(0, now, *settings_);  // who comes too late
   recovery_.deadline = now + kRecoveryGrace;
-  recovery_.was_undisturbed = record.stage == JobRecord::Stage::kUnderWay;
   const bool is_strict = settings_->fencing == Fencing::kStrict;
   const Time fence = is_strict ? std::max(recovery_.deadline, now + settings_->strict_fence())
                                : recovery_.deadline;

@@ -28,7 +28,6 @@ struct Recovery {
   Time deadline = kNever;               // for its members to come back
   std::optional<Assignment> place;      // of one of them: those of the others fit it
   std::map<std::string, size_t> ranks;  // by node id, as far as they are known
-  bool was_undisturbed = false;         // no member had been told to stop
 };
 
 // What an operator has asked for and the members have not done yet: come to a commit point and end.
@@ -59,6 +58,8 @@ class RoundState {
   // The places of the current generation by group rank; empty while none is running, stopping or
   // being recovered.
   const std::vector<Seat>& seats() const { return seats_.all(); }
+  // Until when workers of members that are gone may be alive; in the past: none are.
+  Time fenced_until() const { return seats_.LastFence(); }
   const std::optional<JobSettings>& settings() const { return settings_; }  // of the first Hello
   const std::optional<Verdict>& verdict() const { return verdict_; }
   const Reason& reason() const { return reason_; }                   // why the job is where it is

@@ -45,6 +45,7 @@ class SeatTable {
   Time NextDeadline() const { return std::min(stops_.earliest(), fences_.earliest()); }
   // When the last of them will have; Time::min(): all have.
   Time LastDeadline() const { return std::max(stops_.latest(), fences_.latest()); }
+  Time LastFence() const { return fences_.latest(); }
   Time next_stop() const { return stops_.earliest(); }
   size_t next_to_stop() const { return stops_.first(); }
 

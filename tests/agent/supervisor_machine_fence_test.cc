@@ -32,6 +32,27 @@ TEST(SupervisorFence, WorkersThatTheFenceHasKilledDidNotFail) {
       << "it is there for the next generation";
 }
 
+TEST(SupervisorFence, TheMasterIsToldThatNobodyHadAskedForTheStop) {
+  Node node(StrictNode());
+  node.RunGeneration(1);
+  node.now += 1h;
+  node.Die(0, SIGKILL, false);
+  node.Step(MasterLost{false, "connection reset"});
+  EXPECT_NE(node.Pass(100ms).find("Hello{stopping 1 fenced"), std::string::npos);
+  node.Die(1, SIGKILL, true);
+  EXPECT_EQ(node.Step(PortReserved{4001, ""}), "send WorkersStopped{1, port 4001, fenced}");
+  EXPECT_EQ(node.Hear(StopWorkers{1, "rank 2 failed"}), "send WorkersStopped{1, port 4001, fenced}")
+      << "an order that comes later changes nothing";
+  node.Step(MasterLost{false, "connection reset"});
+  EXPECT_EQ(node.Pass(200ms),
+            "OpenStream, send Hello{stopped 1 fenced, port 4001}, "
+            "send WorkersStopped{1, port 4001, fenced}");
+  node.Hear(SecondNode(2));
+  node.Step(MasterLost{false, "connection reset"});
+  EXPECT_NE(node.Pass(200ms).find("Hello{running 2, port"), std::string::npos)
+      << "it belongs to its generation";
+}
+
 TEST(SupervisorFence, AWardenThatWasFrozenWithItsAgentIsToldToKillAtOnce) {
   Node node(StrictNode());
   node.RunGeneration(1);

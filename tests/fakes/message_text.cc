@@ -17,7 +17,8 @@ struct AgentText {
     const auto& failure = m.running.failure;
     const bool has_place = m.running.phase != WorkersPhase::kNone;
     return "Hello{" + std::string(Text(m.running.phase)) +
-           (has_place ? " " + Number(m.running.assignment.generation) : "") + Port(m.next_port) +
+           (has_place ? " " + Number(m.running.assignment.generation) : "") +
+           (m.running.fenced ? " fenced" : "") + Port(m.next_port) +
            (failure ? ", " + (*this)(*failure) : "") + "}";
   }
   std::string operator()(const Heartbeat& m) const {
@@ -35,7 +36,8 @@ struct AgentText {
     return "WorkersReady{" + Number(m.generation) + "}";
   }
   std::string operator()(const WorkersStopped& m) const {
-    return "WorkersStopped{" + Number(m.generation) + Port(m.next_port) + "}";
+    return "WorkersStopped{" + Number(m.generation) + Port(m.next_port) +
+           (m.fenced ? ", fenced}" : "}");
   }
   std::string operator()(const WorkerFailed& m) const {
     return "WorkerFailed{" + Number(m.generation) + ", rank " + Number(m.rank) + ", " +

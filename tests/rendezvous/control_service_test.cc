@@ -122,8 +122,10 @@ TEST_F(ControlServiceTest, AWatchTellsEachStateInOrderUntilTheJobEnds) {
 
 TEST_F(ControlServiceTest, StoppingAJobEndsItOnceAndSaysByWhom) {
   const auto agent = Attend("digits", "a", 1);
-  agent->Await<Assignment>();
+  const int64_t generation = agent->Await<Assignment>().generation;
   EXPECT_TRUE(client_->StopJob(StopOf("digits")).ok());
+  agent->Await<StopWorkers>();
+  agent->client().Send(WorkersStopped{generation, 0});
   EXPECT_EQ(agent->Await<Verdict>().cause, "job stopped by anna");
   const absl::Status again = client_->StopJob(StopOf("digits"));
   EXPECT_TRUE(absl::IsFailedPrecondition(again)) << again;

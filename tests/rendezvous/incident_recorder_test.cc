@@ -143,6 +143,9 @@ TEST_F(IncidentRecorderTest, ASuccessfulEndAndAnOperatorsStopAreNoIncidents) {
   EXPECT_EQ(Count(), 0u);
   Form(NodesFrom(2, 2), true);
   job_->Step(StopRequested{"anna"});
+  job_->Stopped("a");
+  job_->Stopped("b");
+  EXPECT_TRUE(job_->machine().verdict().has_value());
   EXPECT_EQ(Count(), 0u);
 }
 

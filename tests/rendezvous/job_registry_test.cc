@@ -168,9 +168,10 @@ TEST_F(JobRegistryTest, OneJobCanBeStopped) {
   Say(1, HelloOf("job", "a", 1));
   Say(2, HelloOf("other", "a", 2));
   all_ = registry_.StepJob(now_, "job", StopRequested{"an operator"});
-  EXPECT_FALSE(To(1).empty());
+  EXPECT_NE(Only<StopWorkers>(To(1)), nullptr);
   EXPECT_TRUE(To(2).empty());
-  EXPECT_TRUE(registry_.Find("job")->verdict().has_value());
+  EXPECT_FALSE(registry_.Find("job")->verdict().has_value()) << "its workers are still alive";
+  EXPECT_NE(Only<Verdict>(Say(1, WorkersStopped{1, 0})), nullptr);
   EXPECT_TRUE(registry_.StepJob(now_, "unknown", StopRequested{"an operator"}).empty());
 }
 
@@ -314,6 +315,18 @@ TEST_F(ForgetfulRegistryTest, AJobThatIsLeftAloneIsGivenUpAndForgotten) {
   EXPECT_EQ(decided->reason.code, ReasonCode::kJobLeftAlone);
   EXPECT_EQ(Sentence(decided->reason),
             "job given up: none of its nodes was here for 30m (--job-idle-timeout)");
+}
+
+TEST_F(ForgetfulRegistryTest, AJobThatIsLeftAloneIsKnownUntilItsFenceHasFallen) {
+  Hello hello = PatientHello();
+  hello.settings.fencing = Fencing::kStrict;
+  hello.settings.master_loss_timeout = 1h;
+  Say(1, hello);
+  registry_.Step(now_, StreamBroken{1});
+  Pass(66min - 1ns);
+  EXPECT_NE(registry_.Find("job"), nullptr);
+  Pass(1ns);
+  EXPECT_EQ(registry_.Find("job"), nullptr);
 }
 
 TEST_F(ForgetfulRegistryTest, AnAgentThatComesBackBeginsTheTimeAnew) {

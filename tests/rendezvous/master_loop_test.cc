@@ -167,7 +167,7 @@ TEST_F(MasterLoopTest, TellsWhenNobodyNeedsItAnyMore) {
 }
 
 TEST_F(MasterLoopTest, AnOperatorEndsOneJob) {
-  FormPair();
+  const int64_t generation = FormPair();
   const auto stop = [this](const std::string& job_id) {
     std::promise<absl::Status> answer;
     loop_->Post(JobCommand{job_id, StopRequested{"an operator"},
@@ -176,9 +176,28 @@ TEST_F(MasterLoopTest, AnOperatorEndsOneJob) {
   };
   EXPECT_TRUE(absl::IsNotFound(stop("jib")));
   EXPECT_TRUE(stop("job").ok());
+  for (StreamId stream : {1, 2}) {
+    streams_.Await<StopWorkers>(stream);
+    Say(stream, WorkersStopped{generation, 0});
+  }
   EXPECT_FALSE(streams_.Await<Verdict>(1).succeeded);
   EXPECT_FALSE(streams_.Await<Verdict>(2).succeeded);
   EXPECT_TRUE(absl::IsFailedPrecondition(stop("job")));
+}
+
+TEST_F(MasterLoopTest, WhoHasNoRightToServeAnyMoreAnswersNobody) {
+  const Time leads_until = clock_.Now() + 10s;
+  MasterLoop::Options options;
+  options.leads = [leads_until](Time now) { return now < leads_until; };
+  Start(std::move(options));
+  FormPair();
+  Say(1, Heartbeat{1});
+  streams_.Await<HeartbeatAck>(1);
+  const size_t told = streams_.SentTo(2);
+  clock_.Advance(10s);
+  Say(2, Heartbeat{1});
+  streams_.AwaitAllClosed();
+  EXPECT_EQ(streams_.SentTo(2), told);
 }
 
 TEST_F(MasterLoopTest, AWatcherIsToldOfChangesAndNotOfHeartbeats) {

@@ -29,7 +29,7 @@ class Generator {
       case 3:
         return WorkersReady{Number(0, 9)};
       case 4:
-        return WorkersStopped{Number(0, 9), Int(0, 65535)};
+        return WorkersStopped{Number(0, 9), Int(0, 65535), Int(0, 1) == 1};
       case 5:
         return AnyFailure();
       case 6:
@@ -135,6 +135,7 @@ class Generator {
       hello.running.assignment = AnyAssignment();
       if (Int(0, 1) == 1) hello.running.failure = AnyFailure();
       hello.running.drained = Int(0, 1) == 1;
+      hello.running.fenced = Int(0, 1) == 1;
     }
     hello.attached_before = Int(0, 1) == 1;
     return hello;

@@ -113,7 +113,7 @@ TEST_F(RoundRecordTest, AFailureWhileNoMasterIsThereIsChargedOnce) {
 }
 
 TEST_F(RoundRecordTest, AFailureBesideAMemberThatStoppedForWantOfAMasterIsNotCharged) {
-  FormPair();
+  FormPair(1);
   job_.Restart();
   Hello hello = job_.HelloOf("a");
   hello.running = {WorkersPhase::kStopped, job_.machine().seats()[0].assignment};
@@ -126,7 +126,7 @@ TEST_F(RoundRecordTest, AFailureBesideAMemberThatStoppedForWantOfAMasterIsNotCha
   EXPECT_EQ(job_.machine().generation(), 2) << "who was told to stop is no such member";
   EXPECT_EQ(job_.machine().restarts_used(), 1);
   job_.Restart();
-  job_.Rejoin("b", WorkersPhase::kStopped);
+  job_.Rejoin("b", WorkersPhase::kStopped, /*fenced=*/true);
   hello.running.assignment = job_.machine().seats()[0].assignment;
   hello.running.failure->generation = 2;
   job_.Join(hello);

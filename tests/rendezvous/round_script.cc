@@ -107,7 +107,7 @@ bool RoundScript::RunReport(const Command& command, const std::string& name) {
   } else if (verb == "ready") {
     job_->Say(name, WorkersReady{generation});
   } else if (verb == "stopped") {
-    job_->Say(name, WorkersStopped{generation, port});
+    job_->Say(name, WorkersStopped{generation, port, command.Named("fenced", "no") == "yes"});
   } else if (verb == "succeeded") {
     job_->Say(name, WorkersSucceeded{generation, port, command.Named("drained", "no") == "yes"});
   } else if (verb == "commit") {
@@ -119,7 +119,7 @@ bool RoundScript::RunReport(const Command& command, const std::string& name) {
   } else if (verb == "mute") {
     job_->Mute(name);
   } else if (verb == "rejoin") {
-    job_->Rejoin(name, ReadPhase(command.Word(1)));
+    job_->Rejoin(name, ReadPhase(command.Word(1)), command.Named("fenced", "no") == "yes");
   } else {
     return false;
   }
@@ -183,6 +183,7 @@ void RoundScript::Join(const Command& command) {
     place.role_world_size = place.world_size;
     place.restart_count = command.Number("used", 0);
     hello.running.drained = command.Named("drained", "no") == "yes";
+    hello.running.fenced = command.Named("fenced", "no") == "yes";
     // One letter a member.
     for (char member : command.Named("members", "")) place.members.emplace_back(1, member);
     place.master_addr = "10.0.0.1";

@@ -81,9 +81,10 @@ const RoundEffects& TestJob::Join(const Hello& hello, const std::string& peer_ad
   return Step(MessageArrived{stream, hello, peer});
 }
 
-const RoundEffects& TestJob::Rejoin(const std::string& name, WorkersPhase phase) {
+const RoundEffects& TestJob::Rejoin(const std::string& name, WorkersPhase phase, bool fenced) {
   Hello hello = hellos_.at(name);
   hello.running = {phase, places_[name]};
+  hello.running.fenced = fenced;
   hello.attached_before = true;
   return Join(hello);
 }
@@ -175,8 +176,8 @@ void TestJob::Restart() {
   has_restarted_ = true;
 }
 
-const RoundEffects& TestJob::Stopped(const std::string& name) {
-  return Say(name, WorkersStopped{machine_.generation(), hellos_.at(name).next_port});
+const RoundEffects& TestJob::Stopped(const std::string& name, bool fenced) {
+  return Say(name, WorkersStopped{machine_.generation(), hellos_.at(name).next_port, fenced});
 }
 
 const RoundEffects& TestJob::Succeeded(const std::string& name) {

@@ -28,14 +28,14 @@ class TestJob {
   const RoundEffects& Join(const Hello& hello, const std::string& peer_address = "");
   const RoundEffects& Join(const std::string& name) { return Join(HelloOf(name)); }
   // The agent reconnects with the same incarnation and says what it runs.
-  const RoundEffects& Rejoin(const std::string& name, WorkersPhase phase);
+  const RoundEffects& Rejoin(const std::string& name, WorkersPhase phase, bool fenced = false);
   const RoundEffects& Say(const std::string& name, AgentMessage message);
   const RoundEffects& Break(const std::string& name, bool half_closed = false);
   const RoundEffects& Will(const LastWill& will);
   const RoundEffects& Step(const RoundEvent& event);
 
   // Reports of the workers of the current generation.
-  const RoundEffects& Stopped(const std::string& name);
+  const RoundEffects& Stopped(const std::string& name, bool fenced = false);
   const RoundEffects& Succeeded(const std::string& name);
   const RoundEffects& Failed(const std::string& name, int exit_code, Duration uptime);
 

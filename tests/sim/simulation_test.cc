@@ -71,6 +71,10 @@ TEST(Simulation, Seed101138_ADrainWasForgottenWithItsMaster) { ExpectKept(101138
 TEST(Simulation, Seed105858_AVerdictThatWasNotWrittenYetOpenedANewInstance) { ExpectKept(105858); }
 TEST(Simulation, Seed105862_AVerdictThatWasNotWrittenYetOpenedANewInstance) { ExpectKept(105862); }
 TEST(Simulation, Seed814_TheEchoOfAFenceThatFellWithoutAMasterWasCharged) { ExpectKept(814); }
+TEST(Simulation, Seed312774_TheEchoOfAFenceThatFellOnAFrozenAgentWasCharged) { ExpectKept(312774); }
+TEST(Simulation, Seed313063_TheEchoOfAFenceThatFellOnAFrozenAgentWasCharged) { ExpectKept(313063); }
+TEST(Simulation, Seed404419_TheEchoOfAFenceThatFellOnAFrozenAgentWasCharged) { ExpectKept(404419); }
+TEST(Simulation, Seed314956_AnInstanceBeganBesideTheWorkersOfTheOneBefore) { ExpectKept(314956); }
 TEST(Simulation, Seed4900_AFrozenAgentStartedAGenerationThatHadBeenGivenUp) { ExpectKept(4900); }
 
 }  // namespace
