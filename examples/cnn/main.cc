@@ -13,20 +13,22 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "examples/cnn/net.h"
 #include "examples/cnn/options.h"
 #include "examples/shared/program.h"
 #include "examples/shared/samples.h"
+#include "examples/shared/stepper.h"
 
 namespace cnn {
 namespace {
 
+using examples::Quotient;
+
 at::Tensor Loss(const at::Tensor& output, const at::Tensor& labels) {
   return torch::nn::functional::cross_entropy(output, labels);
 }
-
-int64_t Quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // One rank's part of the training. All its functions are collective.
 class Trainer {
@@ -39,23 +41,28 @@ class Trainer {
         held_out_(held_out, world.device()),
         net_(MakeNet()),
         ddp_(net_, world, muster::DDPOptions().sync_batch_norm(options.sync_batch_norm)),
-        optimizer_(
-            net_->parameters(),
-            torch::optim::SGDOptions(muster::linear_scaled_lr(options.lr, world)).momentum(0.9)),
-        sampler_(training_.count(), world, Sampling()),
-        batches_(Quotient(static_cast<int64_t>(sampler_.size()), options.batch_size)),
-        schedule_(optimizer_, Steps(), muster::CosineOptions().warmup(options.warmup)) {}
+        optimizer_(net_->parameters(),
+                   torch::optim::SGDOptions(examples::Rate(world, options.steps)).momentum(0.9)),
+        sampler_(MakeSampler()),
+        stepper_(world, optimizer_, options.steps,
+                 options.epochs * Quotient(Batches(sampler_.size()), options.steps.accumulate)),
+        state_(world, Checkpoints()) {
+    state_.add("net", *net_).add("optimizer", optimizer_).add("sampler", sampler_);
+    state_.add("epoch", epoch_).add("loss_sum", loss_sum_).add("batches", batches_);
+    stepper_.Remember(state_);
+  }
 
-  void Train() {
-    world_.agent().ready();
-    for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
-      const double loss = TrainEpoch(epoch);
-      const double accuracy = Accuracy();
-      if (!world_.leader()) continue;
-      std::printf("epoch %ld/%ld  loss %.4f  held-out accuracy %.4f\n",
-                  static_cast<long>(epoch + 1), static_cast<long>(options_.epochs), loss, accuracy);
-      std::fflush(stdout);
-    }
+  // From the checkpoint, if there is one. False: the agent asked for an early end, and all is
+  // saved.
+  bool Train() {
+    return muster::run(world_, state_, [this] {
+      for (; epoch_ < options_.epochs; ++epoch_) {
+        TrainEpoch();
+        Report();
+        loss_sum_ = 0;
+        batches_ = 0;
+      }
+    });
   }
 
   // Rank 0 alone, with the model itself and not the wrapper, so that the others are not needed.
@@ -75,7 +82,7 @@ class Trainer {
   examples::Answers Answer() {
     net_->train(options_.sync_batch_norm);
     examples::Answers answers =
-        examples::Ask(world_, ddp_, training_, Sampling(), options_.batch_size,
+        examples::Ask(world_, ddp_, training_, MakeSampler().indices(), options_.batch_size,
                       [](auto&& model, const examples::Samples& batch) {
                         return Loss(model(batch.pictures), batch.labels);
                       });
@@ -102,53 +109,49 @@ class Trainer {
     return net;
   }
 
-  muster::SamplerOptions Sampling() const { return muster::SamplerOptions().seed(options_.seed); }
-
-  int64_t Steps() const {
-    const int64_t steps = options_.epochs * Quotient(batches_, options_.accumulate);
-    if (options_.warmup < steps) return steps;
-    throw examples::UsageError("--warmup " + std::to_string(options_.warmup) +
-                               " is too long for a training of " + std::to_string(steps) +
-                               " steps");
+  muster::DistributedSampler MakeSampler() const {
+    return {training_.count(), world_, muster::SamplerOptions().seed(options_.seed)};
   }
 
-  // The mean loss over the ranks.
-  double TrainEpoch(int64_t epoch) {
-    sampler_.set_epoch(static_cast<size_t>(epoch));
+  muster::CheckpointOptions Checkpoints() const {
+    if (options_.checkpoint_dir.empty()) return {};
+    return muster::CheckpointOptions()
+        .file(options_.checkpoint_dir / "cnn.ckpt")
+        .every(options_.checkpoint_every);
+  }
+
+  int64_t Batches(size_t pictures) const {
+    return Quotient(static_cast<int64_t>(pictures), options_.batch_size);
+  }
+
+  void TrainEpoch() {
+    sampler_.set_epoch(static_cast<size_t>(epoch_));
     const auto loader = torch::data::make_data_loader(
         examples::Indices(training_.count()), sampler_, static_cast<size_t>(options_.batch_size));
-    at::Tensor sum = at::zeros({1}, world_.device());
-    int64_t i = 0;
+    stepper_.Begin(Batches(sampler_.remaining()));
+    size_t pictures = 0;  // in this step
     for (const std::vector<size_t>& indices : *loader) {
-      const int64_t left_before = batches_ - (i - i % options_.accumulate);
-      const int64_t together = std::min(options_.accumulate, left_before);
-      ++i;
-      const bool last = i % options_.accumulate == 0 || i == batches_;
-      sum += Accumulate(training_.Pick(indices), together, last);
-      if (last) Step();
+      const examples::Samples batch = training_.Pick(indices);
+      const at::Tensor loss = stepper_.Accumulate(
+          ddp_, [&] { return Loss(ddp_(Shifted(batch.pictures)), batch.labels); });
+      loss_sum_ += loss.item<double>();
+      ++batches_;
+      pictures += indices.size();
+      if (!stepper_.Complete()) continue;
+      stepper_.Step(ddp_);
+      sampler_.consumed(std::exchange(pictures, 0));
+      state_.commit();
     }
-    world_.all_reduce(sum, muster::Op::mean);
-    return sum.item<double>() / static_cast<double>(batches_);
   }
 
-  // Forward and backward of one batch of `together` that make a step.
-  at::Tensor Accumulate(const examples::Samples& batch, int64_t together, bool last) {
-    const auto skip = ddp_.no_sync(!last);
-    at::Tensor loss;
-    {
-      const muster::Autocast autocast(world_.device(), at::kBFloat16, options_.amp);
-      loss = Loss(ddp_(Shifted(batch.pictures)), batch.labels);
-    }
-    ddp_.backward(loss / together);
-    return loss.detach();
-  }
-
-  void Step() {
-    if (options_.clip > 0) ddp_.clip_grad_norm(options_.clip);
-    optimizer_.step();
-    schedule_.step();
-    ddp_.zero_grad();
-    world_.agent().step(schedule_.steps());
+  void Report() {
+    const at::Tensor sums = at::tensor({loss_sum_, static_cast<double>(batches_)}, at::kDouble);
+    world_.all_reduce(sums);
+    const double accuracy = Accuracy();
+    if (!world_.leader()) return;
+    std::printf("epoch %ld/%ld  loss %.4f  held-out accuracy %.4f\n", static_cast<long>(epoch_ + 1),
+                static_cast<long>(options_.epochs), (sums[0] / sums[1]).item<double>(), accuracy);
+    std::fflush(stdout);
   }
 
   // By another random distance on each rank: the ranks' generators differ.
@@ -166,20 +169,28 @@ class Trainer {
   muster::DistributedDataParallel<Net> ddp_;
   torch::optim::SGD optimizer_;
   muster::DistributedSampler sampler_;
-  int64_t batches_;  // of this rank, per epoch
-  muster::Cosine schedule_;
+  examples::Stepper stepper_;
+  muster::State state_;
+  // What a resumed run must know besides.
+  int64_t epoch_ = 0;
+  double loss_sum_ = 0;  // of this rank in this epoch, over batches_
+  int64_t batches_ = 0;
 };
 
 int Run(const muster::Identity& self, const Options& options) {
   // Before joining, so that missing data keeps nobody waiting.
   const examples::Split training = examples::ReadSplit(options.data, "train");
   const examples::Split held_out = examples::ReadSplit(options.data, "t10k");
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
   at::set_num_threads(1);
   at::globalContext().setDeterministicAlgorithms(true, false);
 
   const muster::World world = muster::init(self, muster::InitOptions());
   Trainer trainer(world, options, training, held_out);
-  trainer.Train();
+  if (!trainer.Train()) {
+    if (world.leader()) std::printf("drained: ending early as asked\n");
+    return EX_OK;
+  }
   trainer.SaveModel();
   const double accuracy = trainer.Accuracy();
   const bool colour = isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;

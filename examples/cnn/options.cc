@@ -25,14 +25,17 @@ or many.
   --no-sync-batch-norm  batch norm over each rank's own pictures
   --seed N              of the first parameters, of the order of the data and, with the rank added,
                         of the shifts; default 1
+  --checkpoint-dir DIR  save there at the end, or when told to end early, and go on from there
+  --checkpoint-every N  save each N steps too
   --save-model FILE     the trained network, as torch::save writes it
 
 In the answers at the end the gradients are compared in single precision; without batch norm over
 all ranks with the statistics that were learnt, since those of a batch are not those of one process.
 
-Exit codes: 0 trained and all three answers ok; 1 an answer is not ok; 2 usage; 65 a data file is
-damaged; 66 data is missing; 69 the backend cannot run here; 70 any other error; 74 the model cannot
-be written; 75 another worker was lost; 78 the launcher's environment is incomplete.
+Exit codes: 0 trained and all three answers ok, or drained; 1 an answer is not ok; 2 usage; 65 a
+data file or checkpoint is damaged; 66 data is missing; 69 the backend cannot run here; 70 any other
+error; 74 a file cannot be written, or a checkpoint is of another program; 75 another worker was
+lost; 78 the launcher's environment is incomplete.
 )";
 
 Options ParseOptions(const std::vector<std::string>& arguments) {
@@ -41,19 +44,22 @@ Options ParseOptions(const std::vector<std::string>& arguments) {
   flags.Path("--data", options.data);
   flags.Count("--epochs", options.epochs, 1, "a number of epochs from 1 on");
   flags.Count("--batch-size", options.batch_size, 1, "a number of pictures from 1 on");
-  flags.Count("--accumulate", options.accumulate, 1, "a number of batches from 1 on");
-  flags.Number("--lr", options.lr, 0, "a learning rate from 0 on");
-  flags.Count("--warmup", options.warmup, 0, "a number of steps from 0 on");
-  flags.Number("--clip", options.clip, 0, "a norm from 0 on");
+  examples::AddStepFlags(flags, options.steps);
   flags.Count("--shift", options.shift, 0, "a number of pixels from 0 on");
   flags.Switch("--no-amp", options.amp, false);
   flags.Switch("--no-sync-batch-norm", options.sync_batch_norm, false);
   flags.Seed("--seed", options.seed);
+  flags.Path("--checkpoint-dir", options.checkpoint_dir);
+  flags.Count("--checkpoint-every", options.checkpoint_every, 0, "a number of steps from 0 on");
   flags.Path("--save-model", options.save_model);
   options.help = !flags.Parse(arguments);
   if (!options.help && options.data.empty()) {
     throw examples::UsageError("--data DIR is missing");
   }
+  if (options.checkpoint_every > 0 && options.checkpoint_dir.empty()) {
+    throw examples::UsageError("--checkpoint-every needs --checkpoint-dir");
+  }
+  if (!options.amp) options.steps.amp.clear();
   return options;
 }
 

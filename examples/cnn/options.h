@@ -6,21 +6,29 @@
 #include <string>
 #include <vector>
 
+#include "examples/shared/step_options.h"
+
 namespace cnn {
 
 struct Options {
   std::filesystem::path data;
   int64_t epochs = 4;
   int64_t batch_size = 16;  // per rank
-  int64_t accumulate = 2;   // batches per step
-  double lr = 0.05;         // of one rank
-  int64_t warmup = 5;       // steps
-  double clip = 1;          // norm of the gradients; 0: no limit
   int64_t shift = 1;        // pixels by which pictures are moved at random, at most
+  examples::StepOptions steps = {.lr = 0.05,
+                                 .scale_lr = true,
+                                 .warmup = 5,
+                                 .cosine = true,
+                                 .amp = "bf16",
+                                 .scaler = false,
+                                 .accumulate = 2,
+                                 .clip = 1};
   bool amp = true;
   bool sync_batch_norm = true;
   uint64_t seed = 1;
-  std::filesystem::path save_model;  // empty: not saved
+  std::filesystem::path checkpoint_dir;  // empty: no checkpoints
+  int64_t checkpoint_every = 0;          // steps; 0: at the end only
+  std::filesystem::path save_model;      // empty: not saved
   bool help = false;
 };
 

@@ -8,6 +8,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include "examples/mnist/features.h"
 #include "examples/mnist/trainer.h"
 #include "examples/shared/program.h"
 
@@ -21,10 +22,11 @@ int Run(const muster::Identity& self, const Options& options) {
   const examples::Split training = examples::ReadSplit(options.data, "train");
   const examples::Split held_out = examples::ReadSplit(options.data, "t10k");
   // The same bits in each run: one thread, and no algorithm that depends on timing.
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
   at::set_num_threads(1);
   at::globalContext().setDeterministicAlgorithms(true, false);
 
-  const muster::World world = muster::init(self, muster::InitOptions());
+  const muster::World world = muster::init(self, mnist::Joining(options));
   if (world.leader()) {
     std::printf("%u training and %u held-out pictures, %d rank%s, %s, generation %ld\n",
                 training.count, held_out.count, world.size(), world.size() == 1 ? "" : "s",
@@ -37,11 +39,13 @@ int Run(const muster::Identity& self, const Options& options) {
     return EX_OK;
   }
   trainer.SaveModel();
+  const muster::Stats stats = trainer.Stats();
   const double accuracy = trainer.Accuracy();
   const examples::Answers answers = trainer.Answer();
   const bool colour = isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
   const examples::Verdict verdict = examples::Judge(answers, colour);
   if (world.leader()) {
+    if (options.stats) std::printf("%s", mnist::StatsText(stats).c_str());
     std::printf("held-out accuracy %.4f\n%s", accuracy, verdict.text.c_str());
     std::fflush(stdout);
   }

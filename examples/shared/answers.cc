@@ -46,7 +46,7 @@ Verdict Judge(const Answers& answers, bool colour) {
   shares += "overlap " + std::to_string(overlap);
   if (missed > 0) shares += ", missed " + std::to_string(missed);
 
-  const bool split_ok = overlap == 0 && missed == 0;
+  const bool split_ok = overlap == 0 && missed == answers.left_out;
   const bool parameters_ok = answers.parameter_difference == 0 && answers.lost_parameters == 0;
   const bool gradients_ok =
       answers.gradient_difference <= answers.rounding && answers.lost_gradients == 0;
@@ -59,7 +59,9 @@ Verdict Judge(const Answers& answers, bool colour) {
                       parameters_ok, colour) +
                  Line("gradients",
                       "max difference from one process on the joined batch: " +
-                          Number(answers.gradient_difference) + LostText(answers.lost_gradients),
+                          Number(answers.gradient_difference) +
+                          (answers.compared.empty() ? "" : " (" + answers.compared + ")") +
+                          LostText(answers.lost_gradients),
                       gradients_ok, colour);
   return verdict;
 }

@@ -20,6 +20,9 @@ struct Answers {
   // NaN or infinite, on all ranks together: no difference between such says anything.
   int64_t lost_parameters = 0;
   int64_t lost_gradients = 0;
+  size_t left_out = 0;  // so many samples are to be in no share
+  // What is not as in training when gradients are compared; may be empty.
+  std::string compared = {};
 };
 
 struct Verdict {

@@ -17,6 +17,17 @@ int64_t Lost(const at::Tensor& values) {
 
 }  // namespace
 
+Part UnevenPart(size_t count, int rank, int ranks) {
+  const auto r = static_cast<size_t>(rank), n = static_cast<size_t>(ranks);
+  const size_t shares = n * (n + 1) / 2;
+  if (count < shares) {
+    throw UsageError("--join: " + std::to_string(count) + " samples are too few for " +
+                     std::to_string(n) + " ranks with parts of different sizes");
+  }
+  const auto begin = [&](size_t at) { return count * (at * (at + 1) / 2) / shares; };
+  return {begin(r), begin(r + 1) - begin(r)};
+}
+
 Samples::Samples(const Split& split, const at::Device& device) {
   const int64_t count = split.count;
   at::Tensor bytes = at::empty({count, 784}, at::kByte);
@@ -30,9 +41,9 @@ Samples::Samples(const Split& split, const at::Device& device) {
 Samples::Samples(at::Tensor pictures, at::Tensor labels)
     : pictures(std::move(pictures)), labels(std::move(labels)) {}
 
-Samples Samples::Pick(const std::vector<size_t>& indices) const {
-  const at::Tensor chosen =
-      at::tensor(std::vector<int64_t>(indices.begin(), indices.end())).to(labels.device());
+Samples Samples::Pick(const std::vector<size_t>& indices, size_t begin) const {
+  const at::Tensor own = at::tensor(std::vector<int64_t>(indices.begin(), indices.end()));
+  const at::Tensor chosen = (own + static_cast<int64_t>(begin)).to(labels.device());
   return {pictures.index_select(0, chosen), labels.index_select(0, chosen)};
 }
 
@@ -41,17 +52,34 @@ Samples Joined(const muster::World& world, const Samples& own) {
                  world.all_gather(own.labels).flatten());
 }
 
-void FillShares(const muster::World& world, const std::vector<size_t>& own, Answers& answers) {
-  const at::Tensor all = world.all_gather(at::tensor(std::vector<int64_t>(own.begin(), own.end())));
+void FillShares(const muster::World& world, const std::vector<size_t>& own, size_t begin,
+                Answers& answers) {
+  const at::Tensor counts = world.all_gather(at::tensor(static_cast<int64_t>(own.size())));
+  // Even shares that are too many: the tail is repeated to fill up.
+  const auto total = static_cast<size_t>(counts.sum().item<int64_t>());
+  const bool filled = counts.eq(counts[0]).all().item<bool>() && total > answers.samples;
+  const at::Tensor padded = at::full({counts.max().item<int64_t>()}, -1, at::kLong);
+  for (size_t i = 0; i < own.size(); ++i) {
+    padded[static_cast<int64_t>(i)] = static_cast<int64_t>(begin + own[i]);
+  }
+  const at::Tensor all = world.all_gather(padded);
   const auto ranks = static_cast<size_t>(world.size());
   for (size_t rank = 0; rank < ranks; ++rank) {
     answers.shares.emplace_back();
-    for (size_t i = 0; i < own.size(); ++i) {
-      if (i * ranks + rank >= answers.samples) continue;  // repeated to fill up
+    const auto count = static_cast<size_t>(counts[static_cast<int64_t>(rank)].item<int64_t>());
+    for (size_t i = 0; i < count; ++i) {
+      if (filled && i * ranks + rank >= answers.samples) continue;
       const auto row = static_cast<int64_t>(rank), column = static_cast<int64_t>(i);
       answers.shares.back().push_back(static_cast<size_t>(all[row][column].item<int64_t>()));
     }
   }
+}
+
+// What every rank has, and no more than a batch.
+size_t CommonCount(const muster::World& world, size_t own, int64_t batch_size) {
+  const at::Tensor count = at::full({}, static_cast<int64_t>(own), at::kLong);
+  world.all_reduce(count, muster::Op::min);
+  return static_cast<size_t>(std::min(count.item<int64_t>(), batch_size));
 }
 
 void CountLost(const muster::World& world, const torch::nn::Module& module, Answers& answers) {

@@ -13,13 +13,22 @@
 
 namespace examples {
 
+// Some of the samples, one after the other.
+struct Part {
+  size_t begin = 0, count = 0;
+};
+
+// Rank r's of `count` samples, in proportion to r + 1; none has none.
+// Throws UsageError if they are too few for that.
+Part UnevenPart(size_t count, int rank, int ranks);
+
 // Normalised pictures [n, 784] and labels [n], on the device that trains.
 struct Samples {
   Samples(const Split& split, const at::Device& device);
   Samples(at::Tensor pictures, at::Tensor labels);
   size_t count() const { return static_cast<size_t>(labels.numel()); }
-  // Those with these indices, in the same form.
-  Samples Pick(const std::vector<size_t>& indices) const;
+  // Those with these indices, counted from `begin`, in the same form.
+  Samples Pick(const std::vector<size_t>& indices, size_t begin = 0) const;
   at::Tensor pictures, labels;
 };
 
@@ -35,25 +44,26 @@ struct Indices : torch::data::datasets::Dataset<Indices, size_t> {
 Samples Joined(const muster::World& world, const Samples& own);
 
 // Parts of Ask(). Collective.
-void FillShares(const muster::World& world, const std::vector<size_t>& own, Answers& answers);
+void FillShares(const muster::World& world, const std::vector<size_t>& own, size_t begin,
+                Answers& answers);
+size_t CommonCount(const muster::World& world, size_t own, int64_t batch_size);
 void CountLost(const muster::World& world, const torch::nn::Module& module, Answers& answers);
 
-// Asks the three questions of a model that was trained on `training` in the order of `sampling`.
-// Collective. `loss(model, samples)` is computed with the wrapper and, for comparison, with the
-// module itself on the joined batch of `batch_size` samples of each rank.
+// Asks the three questions of a model that was trained on `training`. Collective. `own`: this
+// rank's indices in an epoch, counted from `begin`. `loss(model, samples)` is computed with the
+// wrapper and, for comparison, with the module itself on the joined batch of `batch_size` samples
+// of each rank.
 template <class M, class F>
 Answers Ask(const muster::World& world, muster::DistributedDataParallel<M>& ddp,
-            const Samples& training, const muster::SamplerOptions& sampling, int64_t batch_size,
-            F&& loss) {
+            const Samples& training, std::vector<size_t> own, int64_t batch_size, F&& loss,
+            size_t begin = 0) {
   Answers answers;
   answers.samples = training.count();
-  const muster::DistributedSampler fresh(answers.samples, world, sampling);
-  std::vector<size_t> own = fresh.indices();
-  FillShares(world, own, answers);
+  FillShares(world, own, begin, answers);
   answers.parameter_difference = ddp.max_parameter_difference();
 
-  own.resize(std::min(own.size(), static_cast<size_t>(batch_size)));
-  const Samples batch = training.Pick(own);
+  own.resize(CommonCount(world, own.size(), batch_size));
+  const Samples batch = training.Pick(own, begin);
   ddp.zero_grad();
   ddp.backward(loss(ddp, batch));
   const auto alone = [&](const at::Tensor& x) { return ddp.module()->forward(x); };

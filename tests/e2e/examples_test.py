@@ -1,11 +1,12 @@
 """The examples cnn and branches on two ranks: what they print, and that it is what one process would have done."""
 
+import socket
 import struct
 import tempfile
 import zipfile
 from pathlib import Path
 
-from harness import ROOT, Case
+from harness import PATIENCE, ROOT, Case, free_port
 from mnist_test import write_pictures
 
 CNN = ROOT / "examples/cnn/cnn"
@@ -64,6 +65,33 @@ class Examples(Case):
         job, code = self.ranks(2, CNN, *self.pictures(), "--no-sync-batch-norm", "--accumulate", 3, "--warmup", 2, "--epochs", 1)
         self.assertEqual(code, 0, job.text())
 
+    def test_the_cnn_drained_ends_with_0_and_a_later_run_goes_on_to_the_same_bits(self):
+        flags = [*self.pictures(), "--epochs", 8, "--save-model"]
+        job, code = self.ranks(2, CNN, *flags, self.folder / "whole.pt")
+        self.assertEqual(code, 0, job.text())
+        again = [*flags, self.folder / "drained.pt", "--checkpoint-dir", self.folder / "run", "--checkpoint-every", 7]
+        agent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(agent.close)
+        agent.bind(str(self.folder / "agent"))
+        agent.listen()
+        agent.settimeout(PATIENCE)
+        place = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        ranks = [self.start(*again, program=CNN, env={**place, "RANK": rank, "LOCAL_RANK": rank, "MUSTER_SOCKET": end})
+                 for rank, end in (("0", ""), ("1", str(self.folder / "agent")))]
+        line, _ = agent.accept()
+        self.addCleanup(line.close)
+        line.settimeout(PATIENCE)
+        while b"STEP=6" not in (said := line.recv(65536)):
+            self.assertTrue(said, ranks[1].text())
+        line.send(b"DRAIN=1")
+        self.assertEqual([rank.wait() for rank in ranks], [0, 0], ranks[0].text() + ranks[1].text())
+        self.assertIn("drained", ranks[0].text("out"))
+        self.assertFalse((self.folder / "drained.pt").exists())
+        job, code = self.ranks(2, CNN, *again)
+        self.assertEqual(code, 0, job.text())
+        self.assertNotIn("epoch 1/8", job.text("out"))  # there are five steps in it
+        self.assertEqual(numbers(self.folder / "whole.pt"), numbers(self.folder / "drained.pt"), "the parameters differ")
+
     def test_a_warm_up_longer_than_the_training_is_wrong_usage(self):
         job = self.start(*self.pictures(), "--epochs", 1, "--warmup", 10, program=CNN)
         self.assertEqual(job.wait(), 2, job.text())
@@ -71,6 +99,7 @@ class Examples(Case):
 
     def test_the_cnn_refuses_what_it_does_not_understand_in_one_line(self):
         for arguments, expected in ((["--data", "d", "--speed", 9], "unknown argument '--speed'"), ([], "--data DIR is missing"),
+                                    (["--data", "d", "--checkpoint-every", 2], "--checkpoint-every needs --checkpoint-dir"),
                                     (["--data", "d", "--no-amp=1"], "--no-amp takes no value")):
             job = self.start(*arguments, program=CNN)
             self.assertEqual(job.wait(), 2, job.text())

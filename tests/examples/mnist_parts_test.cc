@@ -140,13 +140,13 @@ TEST(Options, AreTheDocumentedOnes) {
   const mnist::Options defaults = ParseOptions({"--data", "d"});
   EXPECT_EQ(defaults.epochs, 5);
   EXPECT_EQ(defaults.batch_size, 64);
-  EXPECT_EQ(defaults.lr, 0.01);
+  EXPECT_EQ(defaults.steps.lr, 0.01);
   const mnist::Options options =
       ParseOptions({"--data=d", "--epochs=2", "--batch-size", "8", "--lr", "1e-3", "--seed", "9",
                     "--checkpoint-dir", "c", "--checkpoint-every", "4", "--save-model=m"});
   EXPECT_EQ(options.epochs, 2);
   EXPECT_EQ(options.batch_size, 8);
-  EXPECT_EQ(options.lr, 1e-3);
+  EXPECT_EQ(options.steps.lr, 1e-3);
   EXPECT_EQ(options.seed, 9u);
   EXPECT_EQ(options.checkpoint_dir, "c");
   EXPECT_EQ(options.checkpoint_every, 4);
@@ -168,6 +168,30 @@ TEST(Options, AWrongOneIsNamed) {
       {{"--data", "d", "--lr", "nan"}, "--lr 'nan' is not"},
       {{"--data", "d", "--seed", "-1"}, "--seed '-1' is not"},
       {{"--data", "d", "--checkpoint-every", "3"}, "--checkpoint-every needs --checkpoint-dir"},
+      {{"--data", "d", "--keep", "3"}, "--keep needs --checkpoint-dir"},
+      {{"--data", "d", "--async"}, "--async needs --checkpoint-dir"},
+      {{"--data", "d", "--keep", "0"}, "--keep '0' is not"},
+      {{"--data", "d", "--amp", "fp8"}, "--amp 'fp8' is none of bf16, fp16"},
+      {{"--data", "d", "--scaler"}, "--scaler needs --amp fp16"},
+      {{"--data", "d", "--scaler", "--amp", "bf16"}, "--scaler needs --amp fp16"},
+      {{"--data", "d", "--accumulate", "0"}, "--accumulate '0' is not"},
+      {{"--data", "d", "--clip", "-1"}, "--clip '-1' is not"},
+      {{"--data", "d", "--warmup", "-1"}, "--warmup '-1' is not"},
+      {{"--data", "d", "--hook", "int8"}, "--hook 'int8' is none of allreduce, fp16, bf16"},
+      {{"--data", "d", "--bucket-mb", "0"}, "--bucket-mb '0' is not"},
+      {{"--data", "d", "--backend", "mpi"}, "--backend 'mpi' is none of auto, gloo, nccl"},
+      {{"--data", "d", "--op-timeout", "0"}, "--op-timeout '0' is not"},
+      {{"--data", "d", "--init-timeout", "x"}, "--init-timeout 'x' is not"},
+      {{"--data", "d", "--stats=yes"}, "--stats takes no value"},
+      {{"--data", "d", "--find-unused", "--static-graph"}, "--find-unused with --static-graph"},
+      {{"--data", "d", "--static-graph", "--accumulate=2"}, "--static-graph with --accumulate"},
+      {{"--data", "d", "--no-broadcast-buffers"}, "--no-broadcast-buffers needs --batch-norm"},
+      {{"--data", "d", "--join", "--sync-batch-norm"}, "--join with --sync-batch-norm"},
+      {{"--data", "d", "--join", "--scaler", "--amp=fp16"}, "--join with --scaler"},
+      {{"--data", "d", "--join", "--accumulate", "2"}, "--join with --accumulate"},
+      {{"--data", "d", "--join", "--drop-last"}, "--join with --drop-last"},
+      {{"--data", "d", "--join", "--checkpoint-dir=c", "--checkpoint-every=2"},
+       "--join with --checkpoint-every"},
   };
   for (const auto& [arguments, expected] : table) {
     try {
@@ -197,6 +221,11 @@ TEST(Answers, AreOkOnlyIfAllThreeAre) {
   gradients.gradient_difference = 1e-3;
   EXPECT_THAT(Judge(overlap, false).text, HasSubstr("overlap 1"));
   EXPECT_THAT(Judge(missed, false).text, HasSubstr("missed 1"));
+  Answers dropped = missed;
+  dropped.left_out = 1;
+  EXPECT_TRUE(Judge(dropped, false).ok);
+  dropped.compared = "in single precision";
+  EXPECT_THAT(Judge(dropped, false).text, HasSubstr("batch: 3.7e-09 (in single precision) "));
   Answers lost_parameters = good, lost_gradients = good;
   lost_parameters.lost_parameters = 7;
   lost_gradients.lost_gradients = 8;
