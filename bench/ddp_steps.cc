@@ -1,11 +1,11 @@
 // Takes training steps as a user of the SDK would, and prints on rank 0 how long they took, as one
 // line of JSON. bench/ddp_steps.py is the same in Python.
 //
-//   ddp_steps MODEL STEPS [--bare]
+//   ddp_steps MODEL STEPS [--bare] [--nccl]
 //
 // MODEL is small, medium, large (perceptrons) or conv; a tenth of the steps more are not counted.
-// --bare: LibTorch alone, without wrapper and group. Times are microseconds, the moment of the
-// first step's end is in seconds of CLOCK_MONOTONIC.
+// --bare: LibTorch alone, without the wrapper. --nccl: on a GPU. Times are microseconds, the moment
+// of the first step's end is in seconds of CLOCK_MONOTONIC.
 #include <ATen/ATen.h>
 #include <muster/torch.h>
 #include <torch/nn/functional/loss.h>
@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -98,33 +99,49 @@ void Print(const Times& times, const muster::Stats& stats) {
       stats.overlap_ms * 1e3, stats.bucket_bytes.size());
 }
 
-int Main(const std::string& model, int64_t steps, bool is_bare) {
+int Main(const std::string& model, int64_t steps, bool is_bare, bool on_gpu) {
   at::set_num_threads(1);
+  // Before all else of LibTorch, which looks for CUDA once.
+  std::optional<muster::World> world;
+  if (on_gpu) {
+    world = muster::init(muster::InitOptions().backend("nccl"));
+  } else if (!is_bare) {
+    world = muster::init();
+  }
+  const at::Device device = on_gpu ? world->device() : at::Device(at::kCPU);
   const std::shared_ptr<Net> net = Make(model);
-  const at::Tensor inputs = at::randn({kBatch, 784});
-  const at::Tensor targets = at::randint(kClasses, {kBatch}, at::kLong);
+  net->to(device);
+  const at::Tensor inputs = at::randn({kBatch, 784}).to(device);
+  const at::Tensor targets = at::randint(kClasses, {kBatch}, at::kLong).to(device);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
   const auto loss_of = [&](const at::Tensor& outputs) {
     return torch::nn::functional::cross_entropy(outputs, targets);
+  };
+  // A GPU works on after the calls have returned.
+  const auto finish = [&](const at::Tensor& loss) {
+    if (on_gpu) loss.item<float>();
   };
   if (is_bare) {
     Print(Measure(steps,
                   [&] {
                     optimizer.zero_grad();
-                    loss_of(net->forward(inputs)).backward();
+                    const at::Tensor loss = loss_of(net->forward(inputs));
+                    loss.backward();
                     optimizer.step();
+                    finish(loss);
                   }),
           {});
     return 0;
   }
-  muster::World world = muster::init();
-  muster::DistributedDataParallel ddp(net, world);
+  muster::DistributedDataParallel ddp(net, *world);
   const Times times = Measure(steps, [&] {
     optimizer.zero_grad();
-    ddp.backward(loss_of(ddp(inputs)));
+    const at::Tensor loss = loss_of(ddp(inputs));
+    ddp.backward(loss);
     optimizer.step();
+    finish(loss);
   });
-  if (world.leader()) Print(times, ddp.stats());
+  if (world->leader()) Print(times, ddp.stats());
   return 0;
 }
 
@@ -132,8 +149,12 @@ int Main(const std::string& model, int64_t steps, bool is_bare) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fputs("usage: ddp_steps small|medium|large|conv STEPS [--bare]\n", stderr);
+    std::fputs("usage: ddp_steps small|medium|large|conv STEPS [--bare] [--nccl]\n", stderr);
     return 2;
   }
-  return Main(argv[1], std::atoll(argv[2]), argc > 3);
+  const std::vector<std::string> flags(argv + 3, argv + argc);
+  const auto has = [&](const char* flag) {
+    return std::find(flags.begin(), flags.end(), flag) != flags.end();
+  };
+  return Main(argv[1], std::atoll(argv[2]), has("--bare"), has("--nccl"));
 }

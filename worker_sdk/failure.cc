@@ -60,6 +60,12 @@ FailureKind Classify(const std::string& message) {
 }
 
 std::string FirstLine(const std::string& message) {
+  // After where it happened and what kind of error it is NCCL says what is wrong.
+  constexpr std::string_view kNccl = "\nLast error:\n";
+  const size_t told = message.find(kNccl);
+  if (told != std::string::npos && told + kNccl.size() < message.size()) {
+    return "NCCL: " + FirstLine(message.substr(told + kNccl.size()));
+  }
   std::string line = message.substr(0, message.find('\n'));
   // "[../third_party/gloo/transport/tcp/pair.cc:547] Connection closed …"
   if (line.starts_with('[')) {

@@ -35,6 +35,14 @@ TEST(Failure, OneLineWithoutSourcePositions) {
   EXPECT_EQ(FirstLine("[../gloo/transport/tcp/pair.cc:538] Connection closed\nBacktrace"),
             "Connection closed");
   EXPECT_EQ(FirstLine("plain"), "plain");
+  const std::string nccl =
+      "NCCL error in: ProcessGroupNCCL.cpp:94, invalid usage (run with NCCL_DEBUG=WARN for "
+      "details)\n"
+      "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n";
+  EXPECT_EQ(
+      FirstLine(nccl + "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000\n"),
+      "NCCL: Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000");
+  EXPECT_EQ(FirstLine(nccl), nccl.substr(0, nccl.find('\n')));
 }
 
 TEST(Failure, ANoteComesBackAsItWasLeft) {
