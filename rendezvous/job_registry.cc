@@ -37,8 +37,10 @@ JobRegistry::Serial JobRegistry::OpenInstance(const Hello& hello) {
   if (hello.running.phase != WorkersPhase::kNone && before == nullptr) {
     number = std::max<uint64_t>(hello.running.assignment.instance, 1);
   }
+  const int64_t last_generation = before == nullptr ? 0 : before->last_generation();
   const Serial serial = ++last_serial_;
-  jobs_.emplace(serial, Job{RoundMachine(hello.job_id, number, options_.seed + serial), {}});
+  jobs_.emplace(
+      serial, Job{RoundMachine(hello.job_id, number, options_.seed + serial, last_generation), {}});
   newest_[hello.job_id] = serial;
   return serial;
 }

@@ -111,7 +111,7 @@ void RoundMachine::Reconcile(Node& node) {
   const Running& running = node.hello.running;
   const int64_t generation = running.assignment.generation;
   if (running.phase != WorkersPhase::kNone) {
-    if (generation > std::max(highest_heard_, generation_)) {
+    if (generation > last_generation()) {
       highest_heard_ = generation;
       Changed();
     }

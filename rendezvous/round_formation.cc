@@ -94,7 +94,7 @@ void RoundMachine::Form() {
     node.last_group_rank = -1;
     node.step.reset();
   }
-  generation_ = std::max(generation_, highest_heard_) + 1;
+  generation_ = last_generation() + 1;
   std::vector<Seat> seats(members.size());
   for (size_t i = 0; i < members.size(); ++i) {
     Node& node = *members[i];

@@ -18,8 +18,11 @@ int64_t Milliseconds(Duration duration) {
 
 }  // namespace
 
-RoundMachine::RoundMachine(std::string job_id, uint64_t instance, uint64_t seed)
-    : RoundState(std::move(job_id), instance, seed) {}
+RoundMachine::RoundMachine(std::string job_id, uint64_t instance, uint64_t seed,
+                           int64_t last_generation)
+    : RoundState(std::move(job_id), instance, seed) {
+  highest_heard_ = last_generation;
+}
 
 RoundEffects RoundMachine::Step(Time now, const RoundEvent& event) {
   now_ = now;

@@ -18,9 +18,10 @@ namespace muster {
 // Protocol and state × event table: docs/RENDEZVOUS.md (//tests/rendezvous:round_table_test).
 class RoundMachine : public RoundState {
  public:
-  // `instance` numbers the job among jobs with the same id at this master. `seed` feeds the jitter
-  // of the restart back-off.
-  RoundMachine(std::string job_id, uint64_t instance, uint64_t seed);
+  // `instance` numbers the job among jobs with the same id at this master; its generations count on
+  // from those of the instance before, of which `last_generation` was the last. `seed` feeds the
+  // jitter of the restart back-off.
+  RoundMachine(std::string job_id, uint64_t instance, uint64_t seed, int64_t last_generation = 0);
   // Goes on with what another machine's Record() said: waits for the members that it knows.
   RoundMachine(const JobRecord& record, uint64_t seed, Time now);
 

@@ -108,7 +108,7 @@ std::optional<JobRecord> RoundMachine::Record() const {
   record.stage = StageOf(phase_);
   record.settings = settings_;
   record.generation = generation_;
-  record.highest_heard = std::max(highest_heard_, generation_);
+  record.highest_heard = last_generation();
   record.restarts_used = restarts_used_;
   record.quick_failures = gate_.quick_failures();
   record.last_size = gate_.last_size();

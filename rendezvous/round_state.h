@@ -1,6 +1,7 @@
 #ifndef MUSTER_RENDEZVOUS_ROUND_STATE_H_
 #define MUSTER_RENDEZVOUS_ROUND_STATE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -47,6 +48,8 @@ class RoundState {
  public:
   RoundPhase phase() const { return phase_; }
   int64_t generation() const { return generation_; }
+  // The highest number of a generation that it gave or has heard of.
+  int64_t last_generation() const { return std::max(generation_, highest_heard_); }
   int restarts_used() const { return restarts_used_; }
   const std::string& job_id() const { return job_id_; }
   uint64_t instance() const { return instance_; }
@@ -88,7 +91,7 @@ class RoundState {
   uint64_t instance_;
   RoundPhase phase_ = RoundPhase::kForming;
   int64_t generation_ = 0;
-  int64_t highest_heard_ = 0;  // generation numbers that agents brought along
+  int64_t highest_heard_ = 0;  // of numbers that agents brought along, and of the instance before
   int restarts_used_ = 0;
   std::optional<JobSettings> settings_;
   Roster roster_;

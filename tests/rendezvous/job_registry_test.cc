@@ -1,73 +1,14 @@
-#include "rendezvous/job_registry.h"
-
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "tests/rendezvous/job_registry_fixture.h"
 
 namespace muster {
 namespace {
 
 using namespace std::chrono_literals;
-
-class JobRegistryTest : public testing::Test {
- protected:
-  explicit JobRegistryTest(MasterLimits limits = {}, Duration idle_time = {})
-      : registry_({.seed = 1,
-                   .limits = limits,
-                   .idle_time = idle_time,
-                   .on_violation = [](const std::string& what) { ADD_FAILURE() << what; }}) {}
-
-  static Hello HelloOf(const std::string& job_id, const std::string& node_id, uint64_t incarnation,
-                       int nodes = 1) {
-    Hello hello;
-    hello.job_id = job_id;
-    hello.node_id = node_id;
-    hello.incarnation = incarnation;
-    hello.settings.nodes_min = hello.settings.nodes_max = nodes;
-    hello.next_port = 20000;
-    return hello;
-  }
-
-  // What the registry sends to `stream` in answer to a message that comes on it.
-  std::vector<MasterMessage> Say(StreamId stream, AgentMessage message) {
-    all_ = registry_.Step(now_, MessageArrived{stream, std::move(message), ""});
-    return To(stream);
-  }
-  std::vector<MasterMessage> To(StreamId stream) const {
-    std::vector<MasterMessage> sent;
-    for (const JobEffects& job : all_) {
-      for (const RoundEffect& effect : job.effects) {
-        const auto* send = std::get_if<SendTo>(&effect);
-        if (send != nullptr && send->stream == stream) sent.push_back(send->message);
-      }
-    }
-    return sent;
-  }
-  bool Closes(StreamId stream) const {
-    for (const JobEffects& job : all_) {
-      for (const RoundEffect& effect : job.effects) {
-        const auto* close = std::get_if<CloseStreamTo>(&effect);
-        if (close != nullptr && close->stream == stream) return true;
-      }
-    }
-    return false;
-  }
-  template <typename T>
-  static const T* Only(const std::vector<MasterMessage>& messages) {
-    return messages.size() == 1 ? std::get_if<T>(&messages.front()) : nullptr;
-  }
-  void EndJob(StreamId stream, const std::string& job_id) {
-    const int64_t generation = registry_.Find(job_id)->generation();
-    ASSERT_NE(Only<Verdict>(Say(stream, WorkersSucceeded{generation, 0})), nullptr);
-  }
-
-  Time now_ = Time(1h);
-  JobRegistry registry_;
-  std::vector<JobEffects> all_;
-};
 
 TEST_F(JobRegistryTest, JobsDoNotSeeEachOther) {
   EXPECT_NE(Only<Wait>(Say(1, HelloOf("one", "a", 1, 2))), nullptr);
@@ -109,6 +50,7 @@ TEST_F(JobRegistryTest, ANewAgentOfAFinishedJobOpensANewInstance) {
   const std::vector<MasterMessage> answer = Say(2, HelloOf("job", "a", 2));
   ASSERT_NE(Only<Assignment>(answer), nullptr);
   EXPECT_EQ(Only<Assignment>(answer)->instance, first + 1);
+  EXPECT_EQ(Only<Assignment>(answer)->generation, 2) << "no number tells a save of two instances";
   EXPECT_EQ(registry_.Find("job")->instance(), first + 1);
 }
 
@@ -172,7 +114,30 @@ TEST_F(JobRegistryTest, OneJobCanBeStopped) {
   EXPECT_TRUE(To(2).empty());
   EXPECT_FALSE(registry_.Find("job")->verdict().has_value()) << "its workers are still alive";
   EXPECT_NE(Only<Verdict>(Say(1, WorkersStopped{1, 0})), nullptr);
+  EXPECT_FALSE(registry_.Find("other")->verdict().has_value());
   EXPECT_TRUE(registry_.StepJob(now_, "unknown", StopRequested{"an operator"}).empty());
+}
+
+TEST_F(JobRegistryTest, WhoComesWhileTheWorkersOfAJobThatFailedAreStoppedHearsItsVerdict) {
+  Say(1, HelloOf("job", "a", 1, 2));
+  Say(2, HelloOf("job", "b", 2, 2));
+  WorkerFailed failed;
+  failed.generation = 1;
+  failed.status = ExitStatus::Exited(127);
+  failed.can_restart = false;
+  Say(1, failed);
+  EXPECT_NE(Only<Wait>(Say(3, HelloOf("job", "c", 3, 2))), nullptr);
+  Say(1, WorkersStopped{1, 0});
+  Say(2, WorkersStopped{1, 0});
+  for (StreamId stream : {1, 2, 3}) {
+    const std::vector<MasterMessage> told = To(stream);
+    const auto* verdict = Only<Verdict>(told);
+    ASSERT_NE(verdict, nullptr) << stream;
+    EXPECT_EQ(verdict->exit_code, 127);
+  }
+  EXPECT_EQ(registry_.Find("job")->instance(), 1u);
+  Say(4, HelloOf("job", "d", 4, 2));
+  EXPECT_EQ(registry_.Find("job")->instance(), 2u) << "now nothing of it is left";
 }
 
 TEST_F(JobRegistryTest, AJobWhoseFirstAgentIsRefusedHasNeverBeen) {
@@ -273,127 +238,6 @@ TEST_F(LimitedRegistryTest, WorkersThatRunAreLetInWhateverTheLimits) {
   hello.running.assignment.world_size = 1;
   EXPECT_EQ(Only<Rejected>(Say(2, hello)), nullptr);
   EXPECT_EQ(registry_.Find("two")->phase(), RoundPhase::kRunning);
-}
-
-class ForgetfulRegistryTest : public JobRegistryTest {
- protected:
-  ForgetfulRegistryTest() : JobRegistryTest({}, 30min) {}
-
-  // Serves every deadline at its moment until `span` has passed.
-  void Pass(Duration span) {
-    const Time end = now_ + span;
-    while (registry_.NextDeadline() <= end) {
-      now_ = std::max(now_, registry_.NextDeadline());
-      all_ = registry_.Step(now_, DeadlinePassed{});
-    }
-    now_ = end;
-  }
-  // Its job waits for its return for longer than the master keeps it.
-  static Hello PatientHello() {
-    Hello hello = HelloOf("job", "a", 1);
-    hello.settings.join_timeout = 2h;
-    return hello;
-  }
-};
-
-TEST_F(ForgetfulRegistryTest, AJobThatIsLeftAloneIsGivenUpAndForgotten) {
-  Say(1, PatientHello());
-  registry_.Step(now_, StreamBroken{1});
-  Pass(30min - 1ns);
-  ASSERT_NE(registry_.Find("job"), nullptr);
-  EXPECT_FALSE(registry_.Find("job")->verdict().has_value());
-  Pass(1ns);
-  EXPECT_EQ(registry_.Find("job"), nullptr);
-  EXPECT_TRUE(registry_.idle());
-  EXPECT_EQ(registry_.NextDeadline(), kNever);
-  // It is told, and no record of it stays.
-  ASSERT_EQ(all_.size(), 1u);
-  EXPECT_TRUE(std::holds_alternative<Persist>(all_.front().effects.front()));
-  EXPECT_FALSE(registry_.Record(all_.front().serial).has_value());
-  const auto* decided = std::get_if<Decided>(&all_.front().effects.back());
-  ASSERT_NE(decided, nullptr);
-  EXPECT_EQ(decided->reason.code, ReasonCode::kJobLeftAlone);
-  EXPECT_EQ(Sentence(decided->reason),
-            "job given up: none of its nodes was here for 30m (--job-idle-timeout)");
-}
-
-TEST_F(ForgetfulRegistryTest, AJobThatIsLeftAloneIsKnownUntilItsFenceHasFallen) {
-  Hello hello = PatientHello();
-  hello.settings.fencing = Fencing::kStrict;
-  hello.settings.master_loss_timeout = 1h;
-  Say(1, hello);
-  registry_.Step(now_, StreamBroken{1});
-  Pass(66min - 1ns);
-  EXPECT_NE(registry_.Find("job"), nullptr);
-  Pass(1ns);
-  EXPECT_EQ(registry_.Find("job"), nullptr);
-}
-
-TEST_F(ForgetfulRegistryTest, AnAgentThatComesBackBeginsTheTimeAnew) {
-  Say(1, PatientHello());
-  registry_.Step(now_, StreamBroken{1});
-  Pass(29min);
-  Say(2, PatientHello());
-  registry_.Step(now_, StreamBroken{2});
-  Pass(29min);
-  EXPECT_NE(registry_.Find("job"), nullptr);
-  Pass(1min);
-  EXPECT_EQ(registry_.Find("job"), nullptr);
-}
-
-TEST_F(ForgetfulRegistryTest, AnAgentThatIsHereKeepsItsJobHoweverLongNothingHappens) {
-  Say(1, PatientHello());
-  for (int i = 0; i < 1000; ++i) {
-    now_ += 5s;
-    Say(1, Heartbeat{1});
-  }
-  EXPECT_EQ(registry_.Find("job")->phase(), RoundPhase::kRunning);
-}
-
-TEST_F(ForgetfulRegistryTest, TimeThatTheMasterDidNotRunDoesNotCount) {
-  Say(1, PatientHello());
-  registry_.Step(now_, StreamBroken{1});
-  now_ += 30min;
-  registry_.Step(now_, WokeUp{30min, 30min});
-  registry_.Step(now_, DeadlinePassed{});
-  EXPECT_NE(registry_.Find("job"), nullptr);
-  Pass(30min);
-  EXPECT_EQ(registry_.Find("job"), nullptr);
-}
-
-TEST_F(ForgetfulRegistryTest, AMasterThatStartsAgainCountsFromItsStart) {
-  Say(1, PatientHello());
-  registry_.Step(now_, StreamBroken{1});
-  const std::optional<JobRecord> record = registry_.Record(1);
-  ASSERT_TRUE(record.has_value());
-  registry_ = JobRegistry({.seed = 2, .idle_time = 30min});
-  now_ += 24h;
-  registry_.Restore(now_, {{}, {*record}});
-  Pass(30min - 1ns);
-  EXPECT_NE(registry_.Find("job"), nullptr);
-  Pass(1ns);
-  EXPECT_EQ(registry_.Find("job"), nullptr);
-}
-
-TEST_F(ForgetfulRegistryTest, WorkersThatComeBackAfterAllGoOnAsAtANewMaster) {
-  Say(1, PatientHello());
-  Hello hello = PatientHello();
-  hello.running = {WorkersPhase::kRunning, *Only<Assignment>(To(1))};
-  registry_.Step(now_, StreamBroken{1});
-  Pass(30min);
-  EXPECT_EQ(registry_.Find("job"), nullptr);
-  Say(2, hello);
-  EXPECT_EQ(registry_.Find("job")->phase(), RoundPhase::kRunning);
-  EXPECT_EQ(registry_.Find("job")->generation(), hello.running.assignment.generation);
-}
-
-TEST_F(ForgetfulRegistryTest, ANewJobOfThatNameIsAnotherOne) {
-  Say(1, PatientHello());
-  const uint64_t first = registry_.Find("job")->instance();
-  registry_.Step(now_, StreamBroken{1});
-  Pass(30min);
-  Say(2, HelloOf("job", "b", 2));
-  EXPECT_EQ(registry_.Find("job")->instance(), first + 1);
 }
 
 }  // namespace

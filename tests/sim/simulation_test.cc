@@ -75,6 +75,7 @@ TEST(Simulation, Seed312774_TheEchoOfAFenceThatFellOnAFrozenAgentWasCharged) { E
 TEST(Simulation, Seed313063_TheEchoOfAFenceThatFellOnAFrozenAgentWasCharged) { ExpectKept(313063); }
 TEST(Simulation, Seed404419_TheEchoOfAFenceThatFellOnAFrozenAgentWasCharged) { ExpectKept(404419); }
 TEST(Simulation, Seed314956_AnInstanceBeganBesideTheWorkersOfTheOneBefore) { ExpectKept(314956); }
+TEST(Simulation, Seed573649_ASaveOfTheInstanceBeforeWasNotToldApart) { ExpectKept(573649); }
 TEST(Simulation, Seed4900_AFrozenAgentStartedAGenerationThatHadBeenGivenUp) { ExpectKept(4900); }
 
 }  // namespace
