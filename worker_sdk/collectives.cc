@@ -3,9 +3,7 @@
 #include <ATen/ops/view_as_real.h>
 #include <muster/world.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "worker_sdk/membership.h"
 #include "worker_sdk/pending_state.h"
@@ -141,16 +139,10 @@ std::vector<int64_t> ScatteredSizes(const at::Tensor& input, int ranks) {
   return sizes;
 }
 
-// MUSTER_CHECK=1: before each collective the ranks tell each other what they are about to do. What
-// backends make of different ones is a wrong result or a time-out.
-bool Checked() {
-  static const bool on = [] {
-    const char* value = std::getenv("MUSTER_CHECK");
-    return value != nullptr && std::string_view(value) == "1";
-  }();
-  return on;
-}
+bool Checked(const World& world) { return world.membership().options.check().on(); }
 
+// The ranks tell each other what they are about to do. What backends make of different collectives
+// is a wrong result or a time-out.
 void RequireSame(const World& world, const std::string& own) {
   constexpr int64_t kBytes = 128;
   at::Tensor text = at::zeros({kBytes}, at::kByte);
@@ -173,7 +165,7 @@ void RequireSame(const World& world, const std::string& own) {
 
 void Check(const World& world, const char* what, const at::Tensor& tensor,
            const std::string& detail = "") {
-  if (!Checked()) return;
+  if (!Checked(world)) return;
   RequireSame(world, what + detail + " of " + c10::str(tensor.sizes()) + " " +
                          c10::toString(tensor.scalar_type()));
 }
@@ -274,7 +266,7 @@ Pending World::reduce_scatter_async(const at::Tensor& tensor, const at::Tensor& 
 }
 
 Pending World::barrier_async() const {
-  if (Checked()) RequireSame(*this, "barrier");
+  if (Checked(*this)) RequireSame(*this, "barrier");
   return {membership_, "barrier", membership_->Guard("barrier", [&] {
             c10d::BarrierOptions options;
             options.device = device();

@@ -19,9 +19,18 @@ void DDPCore::Impl::RequireEngine() const {
     throw PeerLost("this rank left its group after an error: start again from a checkpoint");
 }
 
+bool DDPCore::Impl::HasReduced() const {
+  try {
+    if (reducer_) reducer_->check_finalized();
+    return reducer_ != nullptr;
+  } catch (const std::exception&) {
+    return false;  // it waits for gradients
+  }
+}
+
 bool DDPCore::Impl::Arms() const { return at::GradMode::is_enabled() && sync_; }
 
-void DDPCore::Impl::BeforeForward() {
+void DDPCore::Impl::BeforeForward(const std::vector<at::Tensor>& inputs) {
   RequireEngine();
   if (Arms()) {
     Guard("forward", [&] {
@@ -31,8 +40,13 @@ void DDPCore::Impl::BeforeForward() {
   }
   if (join_) VoteLive();
   if (at::GradMode::is_enabled()) Guard("forward", [&] { reducer_->rebuild_buckets(); });
+  if (Arms() && !join_) {
+    Guard("check", [&] { check_->BeforeForward(inputs, module_->is_training()); });
+  }
   SyncBuffers();
 }
+
+bool DDPCore::Impl::WantsInputs() const { return Arms() && !join_ && check_->WantsInputs(); }
 
 void DDPCore::Impl::SyncBuffers() {
   if (options_.broadcast_buffers() && buffers_are_due_) Broadcast(Buffers(), buffer_root_);
@@ -40,6 +54,7 @@ void DDPCore::Impl::SyncBuffers() {
 
 void DDPCore::Impl::AfterForward(const std::vector<at::Tensor*>& outputs) {
   buffers_are_due_ = armed_ = Arms();
+  check_->AfterForward(armed_ && !join_);
   if (armed_) {
     std::vector<at::Tensor> roots;
     for (const at::Tensor* output : outputs) {
@@ -147,7 +162,10 @@ DDPCore::DDPCore(std::shared_ptr<torch::nn::Module> module, World world, DDPOpti
     : impl_(std::make_unique<Impl>(std::move(module), std::move(world), std::move(options))) {}
 DDPCore::~DDPCore() = default;
 
-void DDPCore::before_forward() { impl_->BeforeForward(); }
+bool DDPCore::wants_inputs() const { return impl_->WantsInputs(); }
+void DDPCore::before_forward(const std::vector<at::Tensor>& inputs) {
+  impl_->BeforeForward(inputs);
+}
 void DDPCore::after_forward(const std::vector<at::Tensor*>& outputs) {
   impl_->AfterForward(outputs);
 }

@@ -114,6 +114,12 @@ void RequireAgreement(const World& world, const DDPOptions& options, const std::
   }
 }
 
+int64_t HashOf(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.detach().cpu().contiguous();
+  return static_cast<int64_t>(
+      Hash64({static_cast<const char*>(flat.const_data_ptr()), flat.nbytes()}));
+}
+
 double MaxDifference(const at::Tensor& a, const at::Tensor& b) {
   if (a.numel() == 0) return 0;
   const auto widen = [](const at::Tensor& t) {

@@ -17,6 +17,9 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 void RequireAgreement(const World& world, const DDPOptions& options, const std::string& problem,
                       const NamedTensors& parameters, const NamedTensors& buffers);
 
+// Of what is in it, whatever its strides.
+int64_t HashOf(const at::Tensor& tensor);
+
 // The largest absolute difference; infinite where exactly one of both is NaN.
 double MaxDifference(const at::Tensor& a, const at::Tensor& b);
 

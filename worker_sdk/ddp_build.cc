@@ -50,6 +50,9 @@ DDPCore::Impl::Impl(std::shared_ptr<torch::nn::Module> module, World world, DDPO
     norm_group_ = world_.subgroup(everybody);
   }
   BuildReducer();
+  check_ = std::make_unique<DdpCheck>(
+      world_, DdpCheck::Wrapper{parameters_, options_.comm_hook(), [this] { CheckConsistency(0); },
+                                [this] { return HasReduced(); }});
 }
 
 DDPCore::Impl::~Impl() { Drop(); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "worker_sdk/ddp_agreement.h"
+#include "worker_sdk/ddp_check.h"
 #include "worker_sdk/ddp_sink.h"
 #include "worker_sdk/membership.h"
 
@@ -22,7 +23,8 @@ class DDPCore::Impl {
   ~Impl();
 
   // In ddp.cc.
-  void BeforeForward();
+  bool WantsInputs() const;
+  void BeforeForward(const std::vector<at::Tensor>& inputs);
   void AfterForward(const std::vector<at::Tensor*>& outputs);
   [[noreturn]] void FailForward(const std::exception& error);
   void Backward(const at::Tensor& loss);
@@ -67,6 +69,7 @@ class DDPCore::Impl {
   void RequireEngine() const;
   bool Walks() const { return options_.find_unused_parameters() && !options_.static_graph(); }
   bool Arms() const;
+  bool HasReduced() const;
   // Runs a part of a step that talks to the others.
   template <class F>
   void Guard(const char* what, F&& part) {
@@ -96,6 +99,7 @@ class DDPCore::Impl {
   std::shared_ptr<c10d::Reducer> reducer_;
   std::shared_ptr<c10d::Logger> logger_;
   std::shared_ptr<SinkState> sink_ = std::make_shared<SinkState>();
+  std::unique_ptr<DdpCheck> check_;
   std::optional<World> norm_group_;  // for batch norm over the ranks
   bool sync_ = true;
   bool armed_ = false;  // the last forward expects a backward that reduces

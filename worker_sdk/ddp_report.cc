@@ -1,4 +1,3 @@
-#include "worker_sdk/checkpoint_file.h"
 #include "worker_sdk/ddp_impl.h"
 
 namespace muster {
@@ -8,12 +7,6 @@ namespace {
 double Milliseconds(const at::DDPLoggingData& data, const char* key) {
   const auto found = data.ints_map.find(key);
   return found == data.ints_map.end() ? 0 : static_cast<double>(found->second) / 1e6;
-}
-
-int64_t HashOf(const at::Tensor& parameter) {
-  const at::Tensor flat = parameter.detach().cpu().contiguous();
-  return static_cast<int64_t>(
-      Hash64({static_cast<const char*>(flat.const_data_ptr()), flat.nbytes()}));
 }
 
 Mismatch Strayed(const std::string& parameter, const std::vector<int>& ranks, double apart) {

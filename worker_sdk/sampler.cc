@@ -5,8 +5,23 @@
 #include <torch/serialize/archive.h>
 
 #include <cstring>
+#include <numeric>
+
+#include "worker_sdk/data_split.h"
 
 namespace muster {
+
+std::vector<int64_t> EpochOrder(size_t n, uint64_t seed, bool shuffle, size_t epoch) {
+  std::vector<int64_t> order(n);
+  if (shuffle) {
+    const auto generator = at::detail::createCPUGenerator(seed + epoch);
+    const at::Tensor shuffled = at::randperm(static_cast<int64_t>(n), generator);
+    std::memcpy(order.data(), shuffled.data_ptr<int64_t>(), n * sizeof order[0]);
+  } else {
+    std::iota(order.begin(), order.end(), 0);
+  }
+  return order;
+}
 
 // The order of an epoch over all ranks is order[0], order[1], … and, where it must be filled up,
 // order[0] again. This rank takes every `ranks`-th from `base + rank` on. `base` is 0, or where
@@ -21,6 +36,7 @@ struct DistributedSampler::Shared {
   bool ran_out = false;   // next() said so in this process
   std::vector<int64_t> order;
   size_t order_epoch = SIZE_MAX;
+  std::shared_ptr<PassLog> log;  // for the check; null: there is one rank
 
   size_t Share() const {
     const size_t left = n > base ? n - base : 0;
@@ -29,21 +45,25 @@ struct DistributedSampler::Shared {
 
   const std::vector<int64_t>& Order() {
     if (order_epoch == epoch) return order;
-    order.resize(n);
-    if (options.shuffle()) {
-      const auto generator = at::detail::createCPUGenerator(options.seed() + epoch);
-      const at::Tensor shuffled = at::randperm(static_cast<int64_t>(n), generator);
-      std::memcpy(order.data(), shuffled.data_ptr<int64_t>(), n * sizeof order[0]);
-    } else {
-      for (size_t i = 0; i < n; ++i) order[i] = static_cast<int64_t>(i);
-    }
+    order = EpochOrder(n, options.seed(), options.shuffle(), epoch);
     order_epoch = epoch;
     return order;
   }
 
   size_t At(size_t i) { return static_cast<size_t>(Order()[(base + i * ranks + rank) % n]); }
 
+  void Record(size_t from, const std::vector<size_t>& batch) {
+    if (!log || !PassesAreRecorded()) return;
+    log->Add({n, rank, ranks, options.seed(), options.shuffle(), epoch, base}, Order(), from,
+             batch);
+  }
+
+  void EndPass() const {
+    if (log) log->Close();
+  }
+
   void Rewind() {
+    EndPass();
     base = consumed = handed_out = 0;
     ran_out = false;
   }
@@ -63,6 +83,7 @@ DistributedSampler::DistributedSampler(size_t n, int rank, int ranks, SamplerOpt
   shared_->rank = static_cast<size_t>(rank);
   shared_->ranks = static_cast<size_t>(ranks);
   shared_->options = std::move(options);
+  if (ranks > 1) shared_->log = NewPassLog(shared_->ranks);
 }
 
 void DistributedSampler::set_epoch(size_t epoch) {
@@ -104,6 +125,7 @@ void DistributedSampler::reset(std::optional<size_t> new_size) {
   }
   // Going over the same epoch again. After restore() an epoch that was done stays done.
   if (shared_->ran_out && shared_->consumed >= shared_->Share()) shared_->Rewind();
+  shared_->EndPass();
   shared_->handed_out = shared_->consumed;
 }
 
@@ -111,12 +133,15 @@ std::optional<std::vector<size_t>> DistributedSampler::next(size_t batch_size) {
   const size_t end = std::min(shared_->handed_out + batch_size, shared_->Share());
   if (shared_->handed_out == end) {
     shared_->ran_out = true;
+    shared_->EndPass();
     return std::nullopt;
   }
+  const size_t from = shared_->handed_out;
   std::vector<size_t> batch;
   for (; shared_->handed_out < end; ++shared_->handed_out) {
     batch.push_back(shared_->At(shared_->handed_out));
   }
+  shared_->Record(from, batch);
   return batch;
 }
 

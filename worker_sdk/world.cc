@@ -7,6 +7,8 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "worker_sdk/check_settings.h"
+#include "worker_sdk/data_split.h"
 #include "worker_sdk/gloo_backend.h"
 #include "worker_sdk/membership.h"
 #include "worker_sdk/nccl_component.h"
@@ -73,12 +75,12 @@ c10::intrusive_ptr<c10d::Store> ReachStore(const Identity& self, const Deadline&
 void CallTheRoll(const Membership& group, c10d::Store& store, const Deadline& deadline) {
   const Identity& self = group.identity;
   const auto key = [](int rank) { return "present/" + std::to_string(rank); };
-  const std::string size = std::to_string(self.world_size);
+  const std::string own = std::to_string(self.world_size) + CheckText(group.options.check());
   const auto first = store.compareSet("world_size", std::vector<uint8_t>(),
-                                      std::vector<uint8_t>(size.begin(), size.end()));
+                                      std::vector<uint8_t>(own.begin(), own.end()));
   const std::string agreed(first.begin(), first.end());
-  if (agreed != size) {
-    throw Mismatch("rank " + std::to_string(self.rank) + " has WORLD_SIZE=" + size +
+  if (agreed != own) {
+    throw Mismatch("rank " + std::to_string(self.rank) + " has WORLD_SIZE=" + own +
                    ", another worker at " + Endpoint(self) + " has " + agreed);
   }
   if (store.add(key(self.rank), 1) != 1) {
@@ -95,8 +97,8 @@ void CallTheRoll(const Membership& group, c10d::Store& store, const Deadline& de
         missing.push_back(group.world_ranks[static_cast<size_t>(rank)]);
     }
     throw Timeout("rank " + std::to_string(group.WorldRank()) + " waited " +
-                      SpanText(deadline.span()) + " for " + RanksText(missing) + " of " + size +
-                      " at " + Endpoint(self),
+                      SpanText(deadline.span()) + " for " + RanksText(missing) + " of " +
+                      std::to_string(self.world_size) + " at " + Endpoint(self),
                   deadline.span(), missing);
   }
 }
@@ -259,6 +261,8 @@ World init(const Identity& identity, const InitOptions& options) {
   auto self = std::make_shared<Membership>();
   self->identity = identity;
   self->options = options;
+  self->options.check(WithEnvironment(options.check()));
+  if (self->options.check().on()) RecordPasses();
   self->agent = std::make_shared<AgentLink>();
   for (int rank = 0; rank < identity.world_size; ++rank) self->world_ranks.push_back(rank);
   if (!options.interface().empty()) setenv("NCCL_SOCKET_IFNAME", options.interface().c_str(), 1);

@@ -27,10 +27,12 @@ class DistributedDataParallel {
 
   // module->forward(args…), whose output visit_tensors() can visit. Several forwards may go into
   // one backward. What the module throws ends this rank's part in the group, and the others learn
-  // why.
+  // why. With CheckOptions::on it throws Mismatch, on every rank, for a wrong answer.
   template <class... Args>
   auto operator()(Args&&... args) {
-    core_.before_forward();
+    std::vector<at::Tensor> inputs;
+    if (core_.wants_inputs()) (collect_tensors(args, inputs), ...);
+    core_.before_forward(inputs);
     auto output = run_forward(std::forward<Args>(args)...);
     std::vector<at::Tensor*> tensors;
     visit_tensors(output, [&](at::Tensor& tensor) { tensors.push_back(&tensor); });

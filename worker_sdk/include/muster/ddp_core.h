@@ -20,7 +20,8 @@ class DDPCore {
   DDPCore(const DDPCore&) = delete;
   DDPCore& operator=(const DDPCore&) = delete;
 
-  void before_forward();
+  bool wants_inputs() const;  // before_forward() looks at what goes into the forward
+  void before_forward(const std::vector<at::Tensor>& inputs);
   void after_forward(const std::vector<at::Tensor*>& outputs);
   [[noreturn]] void fail_forward(const std::exception& error);  // within its handler
   void backward(const at::Tensor& loss);

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -56,6 +57,48 @@ void visit_tensors(std::pair<A, B>& items, F&& fn) {
 template <class... T, class F>
 void visit_tensors(std::tuple<T...>& items, F&& fn) {
   std::apply([&](T&... item) { (visit_tensors(item, fn), ...); }, items);
+}
+
+// Appends the tensors of a forward's argument: it, or those in tuples, pairs, vectors, maps and
+// optionals. Anything else is passed over.
+template <class T>
+void collect_tensors(const T& argument, std::vector<at::Tensor>& tensors) {
+  if constexpr (std::is_convertible_v<const T&, const at::Tensor&>) tensors.push_back(argument);
+}
+template <class T>
+void collect_tensors(const std::optional<T>& argument, std::vector<at::Tensor>& tensors);
+template <class K, class V, class... R>
+void collect_tensors(const std::map<K, V, R...>& argument, std::vector<at::Tensor>& tensors);
+template <class K, class V, class... R>
+void collect_tensors(const std::unordered_map<K, V, R...>& argument,
+                     std::vector<at::Tensor>& tensors);
+template <class... T>
+void collect_tensors(const std::tuple<T...>& argument, std::vector<at::Tensor>& tensors);
+template <class A, class B>
+void collect_tensors(const std::pair<A, B>& argument, std::vector<at::Tensor>& tensors) {
+  collect_tensors(argument.first, tensors);
+  collect_tensors(argument.second, tensors);
+}
+template <class T>
+void collect_tensors(const std::vector<T>& argument, std::vector<at::Tensor>& tensors) {
+  for (const T& item : argument) collect_tensors(item, tensors);
+}
+template <class T>
+void collect_tensors(const std::optional<T>& argument, std::vector<at::Tensor>& tensors) {
+  if (argument) collect_tensors(*argument, tensors);
+}
+template <class K, class V, class... R>
+void collect_tensors(const std::map<K, V, R...>& argument, std::vector<at::Tensor>& tensors) {
+  for (const auto& [key, item] : argument) collect_tensors(item, tensors);
+}
+template <class K, class V, class... R>
+void collect_tensors(const std::unordered_map<K, V, R...>& argument,
+                     std::vector<at::Tensor>& tensors) {
+  for (const auto& [key, item] : argument) collect_tensors(item, tensors);
+}
+template <class... T>
+void collect_tensors(const std::tuple<T...>& argument, std::vector<at::Tensor>& tensors) {
+  std::apply([&](const T&... item) { (collect_tensors(item, tensors), ...); }, argument);
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
+#include <muster/check_options.h>
 #include <muster/pending.h>
 #include <muster/worker.h>
 #include <torch/arg.h>
@@ -34,6 +35,7 @@ struct InitOptions {
   // named (MUSTER_LOCAL_ADDR), else GLOO_SOCKET_IFNAME, else loopback if MASTER_ADDR is on it, else
   // what the host name resolves to.
   TORCH_ARG(std::string, interface) = "";
+  TORCH_ARG(CheckOptions, check);  // of what the ranks do, while they train
 };
 
 // What all_reduce and reduce_scatter compute.
@@ -105,8 +107,8 @@ class World {
 // Joins the group that the launcher formed (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, …); without
 // a launcher a world of one. Rank 0 hosts the store at MASTER_PORT. Makes and uses the group, so
 // that what is wrong shows here. Throws EnvironmentError, BackendUnavailable, Timeout (with the
-// ranks that did not come), PeerLost, Mismatch (two workers with one rank, or different world
-// sizes), Error (the port is taken, the interface does not exist).
+// ranks that did not come), PeerLost, Mismatch (two workers with one rank, different world sizes,
+// or different CheckOptions), Error (the port is taken, the interface does not exist).
 World init(const InitOptions& options = {});
 // The same for an identity that does not come from the environment.
 World init(const Identity& identity, const InitOptions& options);

@@ -1,0 +1,52 @@
+#include "worker_sdk/check_settings.h"
+
+#include <charconv>
+#include <cstdlib>
+
+namespace muster {
+namespace {
+
+[[noreturn]] void Refuse(const char* name, const std::string& value, const char* needed) {
+  throw EnvironmentError(std::string(name) + "='" + value + "' in the environment is not " +
+                             needed + ": correct it, or unset it",
+                         {name});
+}
+
+}  // namespace
+
+CheckOptions WithEnvironment(CheckOptions options, const Environment& environment) {
+  if (const auto on = environment("MUSTER_CHECK"); on && !on->empty()) {
+    if (*on != "0" && *on != "1") Refuse("MUSTER_CHECK", *on, "1 or 0");
+    options.on(*on == "1");
+  }
+  if (const auto every = environment("MUSTER_CHECK_EVERY"); every && !every->empty()) {
+    int64_t steps = 0;
+    const char* end = every->data() + every->size();
+    const auto [stop, error] = std::from_chars(every->data(), end, steps);
+    if (error != std::errc() || stop != end || steps < 1) {
+      Refuse("MUSTER_CHECK_EVERY", *every, "a number of steps, 1 or more");
+    }
+    options.every(steps);
+  }
+  if (options.every() < 1) {
+    throw Error("CheckOptions: every(" + std::to_string(options.every()) + ") must be 1 or more");
+  }
+  return options;
+}
+
+CheckOptions WithEnvironment(CheckOptions options) {
+  return WithEnvironment(std::move(options), [](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    if (value == nullptr) return std::nullopt;
+    return value;
+  });
+}
+
+std::string CheckText(const CheckOptions& options) {
+  std::string text;
+  if (options.on()) text += " with a check every " + std::to_string(options.every()) + " steps";
+  if (!options.warn_of_same_batch()) text += " with no warning of a same batch";
+  return text;
+}
+
+}  // namespace muster

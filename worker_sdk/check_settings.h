@@ -1,0 +1,20 @@
+#ifndef MUSTER_WORKER_SDK_CHECK_SETTINGS_H_
+#define MUSTER_WORKER_SDK_CHECK_SETTINGS_H_
+
+#include <muster/check_options.h>
+#include <muster/worker.h>
+
+#include <string>
+
+namespace muster {
+
+// `options` as the environment has them. Throws EnvironmentError for a value that is none.
+CheckOptions WithEnvironment(CheckOptions options, const Environment& environment);
+CheckOptions WithEnvironment(CheckOptions options);
+
+// What the ranks must agree on; empty with the defaults.
+std::string CheckText(const CheckOptions& options);
+
+}  // namespace muster
+
+#endif  // MUSTER_WORKER_SDK_CHECK_SETTINGS_H_
