@@ -15,11 +15,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -94,9 +96,10 @@ Times Measure(int64_t steps, const std::function<void()>& step) {
 void Print(const Times& times, const muster::Stats& stats) {
   std::printf(
       "{\"first_step_s\": %.6f, \"median_us\": %.2f, \"communication_us\": %.1f, "
-      "\"overlap_us\": %.1f, \"buckets\": %zu}\n",
+      "\"overlap_us\": %.1f, \"buckets\": %zu, \"bytes\": %" PRId64 "}\n",
       times.first_step_s, times.steps_us[times.steps_us.size() / 2], stats.communication_ms * 1e3,
-      stats.overlap_ms * 1e3, stats.bucket_bytes.size());
+      stats.overlap_ms * 1e3, stats.bucket_bytes.size(),
+      std::accumulate(stats.bucket_bytes.begin(), stats.bucket_bytes.end(), int64_t{0}));
 }
 
 int Main(const std::string& model, int64_t steps, bool is_bare, bool on_gpu) {
