@@ -4,14 +4,16 @@
 
 namespace muster {
 
-CheckpointKeeper::CheckpointKeeper(Author author, int keep,
+CheckpointKeeper::CheckpointKeeper(Author author, std::filesystem::path own, int keep,
                                    std::function<void(const std::filesystem::path&)> written)
-    : keep_(keep), written_(std::move(written)), author_(author) {}
+    : own_(std::move(own)), keep_(keep), written_(std::move(written)), author_(author) {}
 
-void CheckpointKeeper::GoOnFrom(const Author& file, Remembered state) {
+void CheckpointKeeper::GoOnFrom(const std::filesystem::path& file, const Author& author,
+                                Remembered state) {
   const std::lock_guard lock(mutex_);
-  author_ = Successor(file, author_);
-  last_written_ = state.commit;
+  author_ = Successor(author, author_);
+  last_written_.reset();
+  if (file == own_) last_written_ = state.commit;
   remembered_ = std::move(state);
 }
 
@@ -50,10 +52,10 @@ void CheckpointKeeper::WriteLocked(const std::filesystem::path& path, const Reme
     WriteCheckpoint(path, author, *state.payload, keep_);
   } catch (...) {
     const std::lock_guard lock(mutex_);
-    last_written_.reset();
+    if (path == own_) last_written_.reset();
     throw;
   }
-  {
+  if (path == own_) {
     const std::lock_guard lock(mutex_);
     last_written_ = state.commit;
   }
@@ -67,7 +69,7 @@ void CheckpointKeeper::Write(const std::filesystem::path& path, const Remembered
   writer_.Start([this, path, state] { WriteNow(path, state); });
 }
 
-std::string CheckpointKeeper::SaveRemembered(const std::filesystem::path& path) {
+std::string CheckpointKeeper::SaveRemembered() {
   try {
     writer_.Wait();
   } catch (const std::exception&) {
@@ -78,7 +80,7 @@ std::string CheckpointKeeper::SaveRemembered(const std::filesystem::path& path) 
   const auto written = last_written();
   if (!state.payload || (written && *written >= state.commit)) return "";
   try {
-    WriteLocked(path, state);
+    WriteLocked(own_, state);
   } catch (const std::exception& error) {
     return error.what();
   }

@@ -23,13 +23,14 @@ struct Remembered {
 // by any. No LibTorch here.
 class CheckpointKeeper {
  public:
-  // `written` is called after each write, from the thread that wrote.
-  CheckpointKeeper(Author author, int keep,
+  // `own`: the run's file; what is written elsewhere is a copy and does not keep the run. `written`
+  // is called after each write, from the thread that wrote.
+  CheckpointKeeper(Author author, std::filesystem::path own, int keep,
                    std::function<void(const std::filesystem::path&)> written);
 
-  // `state` was read from a file of `file`'s, and is what the run goes on from. Not while something
-  // is being written.
-  void GoOnFrom(const Author& file, Remembered state);
+  // `state` was read from `file`, of `author`'s, and is what the run goes on from. Not while
+  // something is being written.
+  void GoOnFrom(const std::filesystem::path& file, const Author& author, Remembered state);
   void Remember(Remembered state);
   void RolledBack();  // commits count from an earlier one again
   Remembered remembered() const;
@@ -39,17 +40,19 @@ class CheckpointKeeper {
   void Write(const std::filesystem::path& path, const Remembered& state, bool background);
   void Wait() { writer_.Wait(); }
   bool failed() const { return writer_.failed(); }
-  // The commit that the last write was of, done or not; nullopt: none, or it failed.
+  // The commit that is in the run's own file; nullopt: none, or the last write of it failed.
   std::optional<int64_t> last_written() const;
 
-  // Writes what is remembered if it is newer than what was written. For the end of a process: an
-  // error is returned and not thrown. Empty: it is done, or there was nothing to do.
-  std::string SaveRemembered(const std::filesystem::path& path);
+  // Writes what is remembered to the run's own file if it is newer than what is there. For the end
+  // of a process: an error is returned and not thrown. Empty: it is done, or there was nothing to
+  // do.
+  std::string SaveRemembered();
 
  private:
   void WriteNow(const std::filesystem::path& path, const Remembered& state);
   void WriteLocked(const std::filesystem::path& path, const Remembered& state);
 
+  const std::filesystem::path own_;
   const int keep_;
   const std::function<void(const std::filesystem::path&)> written_;
   mutable std::mutex mutex_;  // of the next three

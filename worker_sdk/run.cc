@@ -105,7 +105,7 @@ class Runner {
 
   // Also in the thread of last_words_.
   void SaveRemembered() {
-    const std::string why = shared_.keeper.SaveRemembered(shared_.options.file());
+    const std::string why = shared_.keeper.SaveRemembered();
     if (why.empty()) return;
     std::fprintf(stderr, "%s: the last commit is not saved: %s\n", program_invocation_short_name,
                  why.c_str());

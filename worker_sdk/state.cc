@@ -27,9 +27,9 @@ Author AuthorOf(const Identity& self) { return {0, self.generation, Hash64(self.
 State::Shared::Shared(World its_world, CheckpointOptions its_options)
     : world(std::move(its_world)),
       options(std::move(its_options)),
-      keeper(AuthorOf(world.identity()), options.keep(), [this](const std::filesystem::path& file) {
-        world.agent().checkpoint(file.string());
-      }) {}
+      keeper(
+          AuthorOf(world.identity()), options.file(), options.keep(),
+          [this](const std::filesystem::path& file) { world.agent().checkpoint(file.string()); }) {}
 
 State::State(World world, CheckpointOptions options)
     : shared_(std::make_unique<Shared>(std::move(world), std::move(options))) {
@@ -186,14 +186,15 @@ void State::save(const std::filesystem::path& file) {
   Shared& self = *shared_;
   if (file.empty()) throw Error("State::save: no file; name one, or set CheckpointOptions::file");
   const at::Tensor random = self.world.all_gather(RandomState(self.world.device()));
-  self.saved.reset();
+  const bool is_own = file == self.options.file();
+  if (is_own) self.saved.reset();
   OnLeader(self.world, [&] {
     self.keeper.Wait();  // before the copy is made, so that there are never two
     const auto payload = std::make_shared<const std::string>(serialize(random));
     self.keeper.Write(file, {payload, self.commits}, self.options.async());
     return Report();
   });
-  self.saved = self.commits;
+  if (is_own) self.saved = self.commits;
 }
 
 Loaded State::load() { return load(shared_->options.file()); }
@@ -202,7 +203,8 @@ Loaded State::load(const std::filesystem::path& file) {
   Shared& self = *shared_;
   if (file.empty()) throw Error("State::load: no file; name one, or set CheckpointOptions::file");
   Author author;
-  Report report = OnLeader(self.world, [&] {
+  Report content;  // by itself, so that it is in memory once
+  const Report report = OnLeader(self.world, [&] {
     self.keeper.Wait();
     auto found = ReadCheckpoint(file);
     if (!found) return Report{Outcome::kNothing, ""};
@@ -211,7 +213,7 @@ Loaded State::load(const std::filesystem::path& file) {
     writer.String(found->path.string());
     writer.String(found->note);
     writer.Number(static_cast<uint64_t>(found->author.generation));
-    writer.String(found->payload);
+    content.text = std::move(found->payload);
     return Report{Outcome::kDone, writer.Take()};
   });
   self.loaded = {};
@@ -219,12 +221,13 @@ Loaded State::load(const std::filesystem::path& file) {
   ByteReader reader(report.text);
   Loaded loaded{true, std::string(reader.String()), 0, std::string(reader.String())};
   loaded.generation = static_cast<int64_t>(reader.Number());
-  const auto payload = std::make_shared<const std::string>(reader.String());
-  report.text.clear();
+  Share(self.world, content);
+  const auto payload = std::make_shared<const std::string>(std::move(content.text));
   apply(*payload);
   self.loaded = loaded;
-  self.saved = self.commits;
-  self.keeper.GoOnFrom(author, {self.options.remember() ? payload : nullptr, self.commits});
+  self.saved.reset();
+  if (file == self.options.file()) self.saved = self.commits;
+  self.keeper.GoOnFrom(file, author, {self.options.remember() ? payload : nullptr, self.commits});
   return loaded;
 }
 

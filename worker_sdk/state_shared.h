@@ -26,7 +26,7 @@ struct State::Shared {
   CheckpointOptions options;
   std::vector<Entry> entries;
   int64_t commits = 0;
-  std::optional<int64_t> saved;  // the commit of the last save or load
+  std::optional<int64_t> saved;  // the commit in options.file(), as far as this rank knows
   bool draining = false;
   bool within_run = false;
   Loaded loaded;

@@ -86,7 +86,7 @@ class KeeperTest : public testing::Test {
 };
 
 TEST_F(KeeperTest, WritesAtOnceOrInTheBackground) {
-  CheckpointKeeper keeper({}, 2, count_);
+  CheckpointKeeper keeper({}, file_, 2, count_);
   for (const bool background : {false, true}) {
     keeper.Write(file_, Of(background ? 2 : 1), background);
     keeper.Wait();
@@ -97,7 +97,7 @@ TEST_F(KeeperTest, WritesAtOnceOrInTheBackground) {
 }
 
 TEST_F(KeeperTest, AFailureInTheBackgroundIsToldAndTheFileBeforeStays) {
-  CheckpointKeeper keeper({}, 2, count_);
+  CheckpointKeeper keeper({}, file_, 2, count_);
   keeper.Write(file_, Of(1), true);
   keeper.Wait();
   fs::create_directory(file_.string() + ".tmp.0.0");  // in the way
@@ -114,46 +114,58 @@ TEST_F(KeeperTest, AFailureInTheBackgroundIsToldAndTheFileBeforeStays) {
 }
 
 TEST_F(KeeperTest, AtTheEndTheRememberedCommitIsSavedIfItIsNewer) {
-  CheckpointKeeper keeper({}, 2, count_);
-  EXPECT_EQ(keeper.SaveRemembered(file_), "");
+  CheckpointKeeper keeper({}, file_, 2, count_);
+  EXPECT_EQ(keeper.SaveRemembered(), "");
   EXPECT_FALSE(fs::exists(file_)) << "there was nothing to save";
   keeper.Remember(Of(7));
-  EXPECT_EQ(keeper.SaveRemembered(file_), "");
+  EXPECT_EQ(keeper.SaveRemembered(), "");
   EXPECT_EQ(OnDisk(), "commit 7");
-  EXPECT_EQ(keeper.SaveRemembered(file_), "");
+  EXPECT_EQ(keeper.SaveRemembered(), "");
   EXPECT_EQ(written_, 1) << "it is on disk already";
   keeper.Write(file_, Of(9), true);
   keeper.Remember(Of(8));
-  EXPECT_EQ(keeper.SaveRemembered(file_), "");
+  EXPECT_EQ(keeper.SaveRemembered(), "");
   EXPECT_EQ(OnDisk(), "commit 9");
   keeper.RolledBack();
-  EXPECT_EQ(keeper.SaveRemembered(file_), "");
+  EXPECT_EQ(keeper.SaveRemembered(), "");
   EXPECT_EQ(OnDisk(), "commit 8") << "commits are counted anew";
 }
 
 TEST_F(KeeperTest, WhatCannotBeSavedAtTheEndIsATextAndNoException) {
-  CheckpointKeeper keeper({0, 3, 0}, 2, count_);
+  CheckpointKeeper keeper({0, 3, 0}, file_, 2, count_);
   keeper.Remember(Of(7));
   WriteCheckpoint(file_, {0, 4, 0}, "of a later generation");
-  EXPECT_THAT(keeper.SaveRemembered(file_), HasSubstr("not overwritten"));
+  EXPECT_THAT(keeper.SaveRemembered(), HasSubstr("not overwritten"));
   EXPECT_EQ(OnDisk(), "of a later generation");
 }
 
 TEST_F(KeeperTest, GoesOnFromAnEarlierRunAndThenThatIsThePast) {
-  CheckpointKeeper keeper({0, 0, 2}, 2, count_);
-  keeper.GoOnFrom({4, 9, 1}, Of(5));
-  EXPECT_EQ(keeper.SaveRemembered(file_), "");
+  CheckpointKeeper keeper({0, 0, 2}, file_, 2, count_);
+  keeper.GoOnFrom(file_, {4, 9, 1}, Of(5));
+  EXPECT_EQ(keeper.SaveRemembered(), "");
   EXPECT_FALSE(fs::exists(file_)) << "it was read from there";
   keeper.Write(file_, Of(6), false);
   EXPECT_EQ(ReadCheckpoint(file_)->author.instance, 5u);
 }
 
+TEST_F(KeeperTest, ACopyElsewhereDoesNotStandForTheRunsOwnFile) {
+  CheckpointKeeper keeper({}, file_, 2, count_);
+  const fs::path copy = folder_ / "best.ckpt";
+  keeper.Remember(Of(7));
+  keeper.Write(copy, Of(8), false);
+  EXPECT_EQ(keeper.SaveRemembered(), "");
+  EXPECT_EQ(OnDisk(), "commit 7");
+  keeper.GoOnFrom(copy, {}, Of(9));
+  EXPECT_EQ(keeper.SaveRemembered(), "");
+  EXPECT_EQ(OnDisk(), "commit 9");
+}
+
 TEST_F(KeeperTest, TermSavesFirstAndThenEndsAsItWouldHave) {
   const pid_t child = fork();
   if (child == 0) {
-    CheckpointKeeper keeper({}, 2, {});
+    CheckpointKeeper keeper({}, file_, 2, {});
     keeper.Remember(Of(42));
-    const TermWatch watch([&] { keeper.SaveRemembered(file_); });
+    const TermWatch watch([&] { keeper.SaveRemembered(); });
     kill(getpid(), SIGTERM);
     while (true) pause();
   }

@@ -66,6 +66,13 @@ struct Training {
   int64_t step = 0;
 };
 
+// Collective: the step of what is on disk.
+inline int64_t StepIn(const World& world, CheckpointOptions options) {
+  Training resumed(world, std::move(options));
+  EXPECT_TRUE(resumed.state.load());
+  return resumed.step;
+}
+
 // Where it ends if nothing happens.
 inline at::Tensor Uninterrupted(const World& world, int64_t steps) {
   world.seed(1);

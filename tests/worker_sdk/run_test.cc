@@ -139,9 +139,7 @@ TEST_F(RunTest, AFailureInTheBackgroundSurfacesOnEveryRankAtTheNextSaveWaitOrCom
     surfaces([&] {
       for (int i = 0; i < 100'000; ++i) run.state.commit();
     });
-    Training resumed(world, InFile());
-    EXPECT_TRUE(resumed.state.load());
-    EXPECT_EQ(resumed.step, 1) << "the last good one is there";
+    EXPECT_EQ(StepIn(world, InFile()), 1) << "the last good one is there";
     return 0;
   }));
 }
@@ -177,6 +175,19 @@ TEST_F(RunTest, TellsReadyAndStepsAndSavesItsEnd) {
       EXPECT_EQ(again.step, 3);
     }));
     EXPECT_EQ(calls, 1);
+    return 0;
+  }));
+}
+
+TEST_F(RunTest, ACopySavedElsewhereIsNotTakenForTheRunsOwnEnd) {
+  EXPECT_TRUE(OnRanks(2, [&](int) {
+    const World world = Join();
+    Training training(world, InFile());
+    EXPECT_TRUE(run(world, training.state, [&] {
+      training.TrainTo(3);
+      training.state.save(folder_ / "best.ckpt");
+    }));
+    EXPECT_EQ(StepIn(world, InFile()), 3);
     return 0;
   }));
 }
