@@ -6,6 +6,13 @@
 namespace muster {
 namespace {
 
+constexpr char kSecondBackward[] =
+    "a second backward for one forward would leave this rank's gradients to itself: add the "
+    "losses, or use no_sync() for all but the last forward";
+
+// Reducer ends a backward in a callback that another one, in a static graph, may queue.
+constexpr int kCallbacksOfReducer = 2;
+
 std::string Join(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -32,6 +39,13 @@ bool DDPCore::Impl::Arms() const { return at::GradMode::is_enabled() && sync_; }
 
 void DDPCore::Impl::BeforeForward(const std::vector<at::Tensor>& inputs) {
   RequireEngine();
+  is_in_backward_ = false;  // where it ended by an exception
+  const bool accumulates = at::GradMode::is_enabled() && !sync_;
+  if (accumulates && options_.static_graph() && !sink_->delay_queued) {
+    throw Error(
+        "no_sync() before the first step of a static graph, from which Reducer learns the graph: "
+        "use it from the second step on");
+  }
   if (Arms()) {
     Guard("forward", [&] {
       logger_->set_runtime_stats_and_log();
@@ -53,9 +67,10 @@ void DDPCore::Impl::SyncBuffers() {
 }
 
 void DDPCore::Impl::AfterForward(const std::vector<at::Tensor*>& outputs) {
-  buffers_are_due_ = armed_ = Arms();
-  check_->AfterForward(armed_ && !join_);
-  if (armed_) {
+  buffers_are_due_ = Arms();
+  check_->AfterForward(Arms() && !join_);
+  if (Arms()) {
+    armed_ = true;
     std::vector<at::Tensor> roots;
     for (const at::Tensor* output : outputs) {
       if (Walks() && output->defined()) roots.push_back(*output);
@@ -64,7 +79,8 @@ void DDPCore::Impl::AfterForward(const std::vector<at::Tensor*>& outputs) {
   }
   // In a static graph every time, not only at first: an output left out of the loss must look
   // alike in each iteration.
-  if (Walks() || (options_.static_graph() && armed_)) PassThroughSink(outputs);
+  if (Walks() || (options_.static_graph() && Arms())) PassThroughSink(outputs);
+  if (Arms()) WatchBackward(outputs);
 }
 
 void DDPCore::Impl::PassThroughSink(const std::vector<at::Tensor*>& outputs) {
@@ -81,17 +97,45 @@ void DDPCore::Impl::PassThroughSink(const std::vector<at::Tensor*>& outputs) {
   for (size_t i = 0; i < places.size(); ++i) *places[i] = passed[i];
 }
 
+// Whoever calls backward: loss.backward() does not come by the wrapper.
+void DDPCore::Impl::WatchBackward(const std::vector<at::Tensor*>& outputs) {
+  for (const at::Tensor* output : outputs) {
+    if (!output->defined() || !output->grad_fn()) continue;
+    output->register_hook([self = std::weak_ptr(self_)](const at::Tensor&) {
+      if (const auto impl = self.lock()) (*impl)->BackwardBegins();
+    });
+  }
+}
+
+void DDPCore::Impl::BackwardBegins() {
+  // grad() accumulates nothing, and Reducer stays quiet.
+  const auto* only = torch::autograd::get_current_graph_task_exec_info();
+  if (is_in_backward_ || (only != nullptr && !only->empty())) return;
+  if (!std::exchange(armed_, false)) throw Error(kSecondBackward);
+  is_in_backward_ = true;
+  AtTheEndOfBackward(kCallbacksOfReducer);
+}
+
+void DDPCore::Impl::AtTheEndOfBackward(int times_later) {
+  const auto end = [self = std::weak_ptr(self_), times_later] {
+    const auto impl = self.lock();
+    if (!impl) return;
+    if (times_later > 0) return (*impl)->AtTheEndOfBackward(times_later - 1);
+    (*impl)->is_in_backward_ = false;
+    (*impl)->Guard("backward", [&] { (*impl)->reducer_->check_finalized(); });
+  };
+  torch::autograd::Engine::get_default_engine().queue_callback(end);
+}
+
 void DDPCore::Impl::Backward(const at::Tensor& loss) {
   RequireEngine();
-  if (sync_ && !std::exchange(armed_, false)) {
-    throw Error(
-        "a second backward for one forward would leave this rank's gradients to itself: "
-        "add the losses, or use no_sync() for all but the last forward");
-  }
+  if (sync_ && !armed_) throw Error(kSecondBackward);
   try {
     loss.backward();
-    if (sync_) reducer_->check_finalized();
+    // A loss need not come from the outputs, which are watched.
+    if (std::exchange(armed_, false)) reducer_->check_finalized();
   } catch (const std::exception& error) {
+    if (!reducer_) throw;  // it was typed, and told to the others, within
     Fail("backward", error);
   }
 }

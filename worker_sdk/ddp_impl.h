@@ -66,6 +66,9 @@ class DDPCore::Impl {
   void SyncBuffers();
   void BuildReducer();
   void PassThroughSink(const std::vector<at::Tensor*>& outputs);
+  void WatchBackward(const std::vector<at::Tensor*>& outputs);
+  void BackwardBegins();
+  void AtTheEndOfBackward(int times_later);
   void RequireEngine() const;
   bool Walks() const { return options_.find_unused_parameters() && !options_.static_graph(); }
   bool Arms() const;
@@ -102,7 +105,10 @@ class DDPCore::Impl {
   std::unique_ptr<DdpCheck> check_;
   std::optional<World> norm_group_;  // for batch norm over the ranks
   bool sync_ = true;
-  bool armed_ = false;  // the last forward expects a backward that reduces
+  bool armed_ = false;  // a forward expects a backward that reduces
+  bool is_in_backward_ = false;
+  // For what the graph keeps, which may outlive this.
+  const std::shared_ptr<Impl*> self_ = std::make_shared<Impl*>(this);
   bool buffers_are_due_ = true;
   std::optional<JoinOptions> join_;  // while within join()
   int buffer_root_ = 0;              // whose buffers are copied

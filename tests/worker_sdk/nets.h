@@ -80,6 +80,14 @@ inline at::Tensor FlatGrad(const torch::nn::Module& module) {
   return at::cat(all);
 }
 
+// The gradients of one process on the joined batch: what each rank must have after that step.
+inline at::Tensor ReferenceGradient(int64_t step, int64_t ranks) {
+  SmallNet net;
+  const Batch joined = JoinedBatch(step, ranks);
+  Loss(net.forward(joined.x), joined.y).backward();
+  return FlatGrad(net);
+}
+
 inline double Distance(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }

@@ -40,14 +40,15 @@ class DistributedDataParallel {
     return output;
   }
 
-  // loss.backward() works as well. This one throws typed errors, PeerLost and Timeout among them,
-  // and UnusedParameter in the very step, on every rank, in which a parameter got no gradient
-  // although find_unused_parameters is off.
+  // loss.backward() works as well. Both throw, in the very step and on every rank, UnusedParameter
+  // where a parameter got no gradient although find_unused_parameters is off, and Error for a
+  // second backward of one forward. This one throws PeerLost and Timeout as such, too.
   void backward(const at::Tensor& loss) { core_.backward(loss); }
 
   M* operator->() { return module_.get(); }                     // the module's members
   const std::shared_ptr<M>& module() const { return module_; }  // shared with whoever gave it
-  // While what it returns lives, gradients are accumulated and not sent; see NoSync.
+  // While what it returns lives, gradients are accumulated and not sent; see NoSync. With
+  // static_graph not before the first step: the forward throws Error.
   [[nodiscard]] NoSync no_sync(bool skip = true) { return NoSync(core_, skip); }
 
   // Collective: runs body(), in which the ranks may have different numbers of batches. A rank that
