@@ -1,6 +1,9 @@
 #include "launcher/check_command.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,11 +32,33 @@ int Fail(const absl::Status& status) {
   return ExitCodeFor(status);
 }
 
+// False: the loader ends it, as where the LibTorch that it is linked with is gone.
+bool Loads(const std::string& program) {
+  constexpr int kNotLoaded = 127;
+  const char* const argv[] = {program.c_str(), "--help", nullptr};
+  posix_spawn_file_actions_t quiet;
+  posix_spawn_file_actions_init(&quiet);
+  posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t pid = 0;
+  const int error =
+      posix_spawn(&pid, program.c_str(), &quiet, nullptr, const_cast<char* const*>(argv), environ);
+  posix_spawn_file_actions_destroy(&quiet);
+  int status = 0;
+  if (error != 0 || waitpid(pid, &status, 0) != pid) return false;
+  return !WIFEXITED(status) || WEXITSTATUS(status) != kNotLoaded;
+}
+
 // What is run on each slot. NotFound: it is not installed.
 absl::StatusOr<std::string> CheckProgramPath(const std::string& torch) {
   const std::string with_torch = PathBesideMuster("muster-check-torch");
   const bool has_torch = access(with_torch.c_str(), X_OK) == 0;
-  if (torch != "no" && has_torch) return with_torch;
+  if (torch == "yes" && has_torch) return with_torch;
+  if (torch == "auto" && has_torch) {
+    if (Loads(with_torch)) return with_torch;
+    Log(LogLevel::kWarning, absl::StrCat(with_torch,
+                                         " cannot be loaded (is its LibTorch gone? see "
+                                         "ldd): LibTorch is not checked"));
+  }
   if (torch == "yes") {
     return absl::NotFoundError(absl::StrCat("--torch yes needs ", with_torch,
                                             ", which is not there: install it (tools/install)"));

@@ -38,6 +38,16 @@ class WithLibTorch(Case):
                                               " +-> use the same one on all nodes")
         self.assertNotIn("LibTorch, gloo", jobs[0].text("out"))
 
+    def test_one_whose_libtorch_is_gone_is_done_without(self):
+        program = self.muster.with_name("muster-check-torch")
+        program.unlink()
+        program.write_text("#!/bin/sh\necho 'error while loading shared libraries' >&2; exit 127\n")
+        program.chmod(0o755)
+        job = self.check("--nproc-per-node", 2)
+        self.assertEqual(job.wait(), 0, job.text())
+        self.assert_one_line(job, "muster-check-torch cannot be loaded .*: LibTorch is not checked")
+        self.assertRegex(job.text("out"), r"(?m)^nothing found$")
+
     def test_what_is_not_installed_is_said(self):
         self.muster.with_name("muster-check-torch").unlink()
         job = self.check("--torch", "yes")
