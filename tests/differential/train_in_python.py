@@ -2,7 +2,7 @@
 """Trains each case of cases.txt under Python's DistributedDataParallel with 1, 2, 3 and 4 ranks over Gloo, and writes what
 came of it: what differential_test.cc compares muster with.
 
-    python3 tests/differential/train_in_python.py [FILE]      default: golden.txt beside this script
+    python3 tests/differential/train_in_python.py [FILE]      default: golden_KIND.txt beside this script, by the kind of processor
 
 Needs torch 2.11.0 and numpy. Each line of FILE: case, ranks, tensor, and its numbers' bits in hexadecimal.
 """
@@ -251,7 +251,7 @@ def processor():
 
 def main():
     assert torch.__version__.startswith("2.11.0"), torch.__version__
-    target = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "golden.txt"
+    target = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / f"golden_{torch.backends.cpu.get_cpu_capability().lower()}.txt"
     lines = ""
     for ranks in (1, 2, 3, 4):
         with socket.socket() as probe:
