@@ -35,7 +35,7 @@ CheckOptions WithEnvironment(CheckOptions options, const Environment& environmen
 }
 
 CheckOptions WithEnvironment(CheckOptions options) {
-  return WithEnvironment(std::move(options), [](const char* name) -> std::optional<std::string> {
+  return WithEnvironment(options, [](const char* name) -> std::optional<std::string> {
     const char* value = std::getenv(name);
     if (value == nullptr) return std::nullopt;
     return value;
