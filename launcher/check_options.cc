@@ -81,17 +81,17 @@ std::vector<OptionSpec> AllOptions() {
 }  // namespace
 
 const CommandSpec& CheckSpec() {
-  static const std::vector<OptionSpec> options = AllOptions();
-  static const CommandSpec spec{
+  static const std::vector<OptionSpec> kOptions = AllOptions();
+  static const CommandSpec kSpec{
       .name = "check",
       .arguments = "",
       .help = "Tries whether a job could run: who meets whom, versions, network, an all-reduce",
-      .options = options,
+      .options = kOptions,
       .exit_status =
           "0: no problem was found. 1: at least one was, and is printed with advice. 2: "
           "the command line\nis wrong. Others as of muster run: the nodes could not "
           "meet for a reason that is printed."};
-  return spec;
+  return kSpec;
 }
 
 }  // namespace muster
