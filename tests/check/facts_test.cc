@@ -47,16 +47,16 @@ TEST(Facts, OfAnotherVersionMayHaveUnknownKeys) {
 }
 
 TEST(Facts, WithValuesThatAreNoneAreRefused) {
-  const Fields kBad[] = {{{"rank", "x"}},
-                         {{"rank", ""}},
-                         {{"port", "1 "}},
-                         {{"rank", "99999999999"}},
-                         {{"gpus", "-2"}},
-                         {{"interface", "eth0"}},
-                         {{"interface", "eth0 much"}},
-                         {{"interface", "eth0 -1"}},
-                         {{"variable", "NCCL_DEBUG"}}};
-  for (const Fields& fields : kBad) EXPECT_FALSE(FactsFrom(fields)) << EncodeFields(fields);
+  const Fields bad[] = {{{"rank", "x"}},
+                        {{"rank", ""}},
+                        {{"port", "1 "}},
+                        {{"rank", "99999999999"}},
+                        {{"gpus", "-2"}},
+                        {{"interface", "eth0"}},
+                        {{"interface", "eth0 much"}},
+                        {{"interface", "eth0 -1"}},
+                        {{"variable", "NCCL_DEBUG"}}};
+  for (const Fields& fields : bad) EXPECT_FALSE(FactsFrom(fields)) << EncodeFields(fields);
 }
 
 TEST(Facts, KnowTheInterfaceOfAnAddress) {

@@ -280,7 +280,7 @@ TEST(Unreached, HasOneAdviceForEachCause) {
     const char* address;
     int error;
     const char* text;
-  } kRows[] = {
+  } rows[] = {
       {"10.0.0.9", EHOSTUNREACH,
        "problem | node 1 (b) | cannot reach rank 0 at MASTER_ADDR node0, port 29500 (10.0.0.9): "
        "No route to host | no host answers at that address: correct MASTER_ADDR"},
@@ -291,7 +291,7 @@ TEST(Unreached, HasOneAdviceForEachCause) {
       {"10.0.0.1", EPROTO, "something listens at MASTER_ADDR node0, port 29500 (10.0.0.1), and it"},
       {"10.0.0.1", 0, "lets TCP in and does not answer as one"},
   };
-  for (const auto& row : kRows) {
+  for (const auto& row : rows) {
     EXPECT_THAT(texts(AtMaster(row.address, row.error)), ElementsAre(HasSubstr(row.text)));
   }
   Unreached unknown = AtMaster("", 0);

@@ -76,9 +76,9 @@ TEST(Machine, CountsTheGpusThatCudaShows) {
   const struct {
     const char* visible;
     int count;
-  } kRows[] = {{"0", 1},     {"1,0", 2}, {"", 0},       {"-1", 0},
-               {"0,7,1", 1}, {"x", 0},   {"GPU-8a", 1}, {"MIG-1,MIG-2,MIG-3", 3}};
-  for (const auto& row : kRows) {
+  } rows[] = {{"0", 1},     {"1,0", 2}, {"", 0},       {"-1", 0},
+              {"0,7,1", 1}, {"x", 0},   {"GPU-8a", 1}, {"MIG-1,MIG-2,MIG-3", 3}};
+  for (const auto& row : rows) {
     const EnvMap env = {{"CUDA_VISIBLE_DEVICES", row.visible}};
     const Facts facts = CollectFacts(Identity(), env, "auto", RecordedRoot());
     EXPECT_EQ(facts.gpus, row.count) << row.visible;

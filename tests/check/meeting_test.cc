@@ -32,9 +32,9 @@ TEST(Channel, CarriesMessagesInOrder) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
   Channel here{UniqueFd(pair[0])}, there{UniqueFd(pair[1])};
-  const Fields kMessages[] = {{{"a", "1"}, {"a", "two\nlines"}}, {}, {{"b", ""}}};
-  for (const Fields& message : kMessages) EXPECT_TRUE(here.Send(message, Patience()));
-  for (const Fields& message : kMessages) EXPECT_EQ(there.Receive(Patience()), message);
+  const Fields messages[] = {{{"a", "1"}, {"a", "two\nlines"}}, {}, {{"b", ""}}};
+  for (const Fields& message : messages) EXPECT_TRUE(here.Send(message, Patience()));
+  for (const Fields& message : messages) EXPECT_EQ(there.Receive(Patience()), message);
   EXPECT_FALSE(there.Receive(Time()));
   EXPECT_FALSE(there.ended());
   here.Release();
@@ -43,9 +43,9 @@ TEST(Channel, CarriesMessagesInOrder) {
 }
 
 TEST(Channel, EndsAtBytesThatAreNoMessage) {
-  const std::string kBad[] = {"GET / HTTP/1.1\r\n\r\n", "MCX", std::string("MCK1\xff\xff\xff\xff"),
-                              std::string("MCK1\0\0\0\3abc", 11)};
-  for (const std::string& bytes : kBad) {
+  const std::string bad[] = {"GET / HTTP/1.1\r\n\r\n", "MCX", std::string("MCK1\xff\xff\xff\xff"),
+                             std::string("MCK1\0\0\0\3abc", 11)};
+  for (const std::string& bytes : bad) {
     int pair[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     const UniqueFd here(pair[0]);
