@@ -46,9 +46,7 @@ class Warden {
         child_signals_(std::move(child_signals)),
         signals_(std::move(signals)),
         orphan_grace_(orphan_grace),
-        group_(std::move(group)) {
-    signals_.group = group_.fd();
-  }
+        group_(std::move(group)) {}
 
   [[noreturn]] void Run() {
     while (true) {
@@ -101,6 +99,7 @@ class Warden {
   void Spawn(const SpawnRequest& request) {
     const std::optional<std::vector<UniqueFd>> fds = channel_.TakeFds(request.fd_count);
     if (!fds) LastRites();
+    signals_.group = group_.ForNextWorker();
     const SpawnResult result = SpawnWorker(request.argv, request.env, *fds, request.cpus, signals_);
     if (result.error != 0) {
       channel_.Send(Encode(NotStartedAnswer{request.id, result.error, result.forked}));

@@ -16,6 +16,7 @@ namespace muster {
 namespace {
 
 constexpr const char* kPrefix = "muster-";
+constexpr const char* kInnerPrefix = "workers-";
 constexpr const char* kKill = "cgroup.kill";
 
 UniqueFd OpenFolder(const std::string& path) {
@@ -30,24 +31,38 @@ std::string ReadPage(const std::string& path) {
   return std::string(text.data(), got > 0 ? static_cast<size_t>(got) : 0);
 }
 
-void EndAbandonedGroups(const std::string& parent) {
-  DIR* directory = opendir(parent.c_str());
-  if (directory == nullptr) return;
+// The folders in it that begin with `prefix`.
+std::vector<std::string> FoldersIn(const std::string& parent, const char* prefix) {
   std::vector<std::string> folders;
+  DIR* directory = opendir(parent.c_str());
+  if (directory == nullptr) return folders;
   while (const dirent* entry = readdir(directory)) {
-    if (strncmp(entry->d_name, kPrefix, strlen(kPrefix)) == 0) {
+    if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0) {
       folders.push_back(parent + "/" + entry->d_name);
     }
   }
   closedir(directory);
-  for (const std::string& folder : folders) {
+  return folders;
+}
+
+void RemoveEmptyOnesIn(const std::string& folder) {
+  for (const std::string& inner : FoldersIn(folder, kInnerPrefix)) rmdir(inner.c_str());
+}
+
+void RemoveGroup(const std::string& folder) {
+  RemoveEmptyOnesIn(folder);
+  rmdir(folder.c_str());
+}
+
+void EndAbandonedGroups(const std::string& parent) {
+  for (const std::string& folder : FoldersIn(parent, kPrefix)) {
     const UniqueFd fd = OpenFolder(folder);
     // A living warden holds the lock. Not the pid in the name: it may be that of another namespace.
     if (!fd.valid() || flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;
     const UniqueFd kill(openat(fd.get(), kKill, O_WRONLY | O_CLOEXEC));
     if (kill.valid() && write(kill.get(), "1", 1) != 1) continue;
     // While they still end, the next one that comes by removes it.
-    rmdir(folder.c_str());
+    RemoveGroup(folder);
   }
 }
 
@@ -74,15 +89,24 @@ WorkerGroup WorkerGroup::Of(const std::string& parent, int warden_pid) {
   return group;
 }
 
-void WorkerGroup::Kill() const {
+int WorkerGroup::ForNextWorker() {
+  if (!fd_.valid() || inner_.valid()) return inner_.get();
+  RemoveEmptyOnesIn(folder_);
+  const std::string inner = folder_ + "/" + kInnerPrefix + std::to_string(++inner_made_);
+  if (mkdir(inner.c_str(), 0755) == 0) inner_ = OpenFolder(inner);
+  return inner_.get();
+}
+
+void WorkerGroup::Kill() {
   if (!fd_.valid()) return;
+  inner_.reset();
   const UniqueFd kill(openat(fd_.get(), kKill, O_WRONLY | O_CLOEXEC));
   // The signals to the process tree that follow do not depend on it.
   if (kill.valid() && write(kill.get(), "1", 1) != 1) return;
 }
 
 void WorkerGroup::Remove() {
-  if (!folder_.empty()) rmdir(folder_.c_str());
+  if (!folder_.empty()) RemoveGroup(folder_);
   folder_.clear();
   fd_.reset();
 }

@@ -23,16 +23,22 @@ class WorkerGroup {
   // The group of a warden that has died.
   static WorkerGroup Of(const std::string& parent, int warden_pid);
 
-  // Of the folder, for CLONE_INTO_CGROUP; -1: none.
-  int fd() const { return fd_.get(); }
+  bool exists() const { return fd_.valid(); }
 
-  void Kill() const;
+  // The folder for the next worker, for CLONE_INTO_CGROUP; -1: none. It is one within the group,
+  // and after Kill() a new one: where a group was killed once, some kernels (6.18) kill whoever is
+  // cloned into it later.
+  int ForNextWorker();
+
+  void Kill();
   // Once it is empty; otherwise it stays.
   void Remove();
 
  private:
   std::string folder_;
-  UniqueFd fd_;
+  UniqueFd fd_;  // of the folder, with the lock
+  UniqueFd inner_;
+  int inner_made_ = 0;
 };
 
 // The folder of the calling process's own cgroup v2 where groups can be made that change nothing
