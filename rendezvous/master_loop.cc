@@ -258,6 +258,7 @@ void MasterLoop::Perform(const std::vector<JobEffects>& all) {
     }
     for (const RoundEffect& effect : job.effects) {
       if (const auto* send = std::get_if<SendTo>(&effect)) {
+        if (std::holds_alternative<Verdict>(send->message)) watchers_.Hurry();
         streams_->Send(send->stream, send->message);
       } else if (const auto* close = std::get_if<CloseStreamTo>(&effect)) {
         streams_->Close(close->stream);

@@ -82,6 +82,8 @@ class StatusWatchers {
   void Changed(const std::string& job_id);
   // … and no more than how far its workers are: that is told with other news, or once in a while.
   void Progressed(Time now, const std::string& job_id);
+  // What has changed is told without waiting: there may be no master any more in a moment.
+  void Hurry() { not_before_ = Time::min(); }
   // Something has changed that everybody is told.
   void AllChanged();
 

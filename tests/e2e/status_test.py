@@ -212,6 +212,32 @@ class LocalJobs(Status):
         self.assertEqual((refused.returncode, len(refused.stderr.splitlines())), (2, 1))
 
 
+class MasterInAnAgent(Case):
+    def test_a_watch_ends_with_the_job_though_its_master_goes_with_it(self):
+        endpoint = f"127.0.0.1:{harness.free_port()}"
+        for end, verdict in (("stop", "stopped by"), ("done", "succeeded")):
+            job = f"watched-{end}"
+            with tempfile.TemporaryDirectory() as folder:
+                gate = f"{folder}/gate"
+                os.mkfifo(gate)
+                held = os.open(gate, os.O_RDWR)  # whoever reads, whenever, finds what is written
+                self.addCleanup(os.close, held)
+                nodes = [self.start("run", "--nnodes", 2, "--rdzv-endpoint", endpoint, "--rdzv-id", job, "--node-id", name,
+                                    *harness.bash(f"echo up; read _ < {gate}")) for name in "ab"]
+                for node in nodes:
+                    node.wait_line("^up$")
+                watch = self.start("status", "--rdzv-endpoint", endpoint, job, "--watch")
+                watch.wait_line("running")
+                if end == "stop":
+                    self.assertEqual(self.start("stop", "--rdzv-endpoint", endpoint, job).wait(), 0)
+                else:
+                    os.write(held, b"\n\n")
+                for node in nodes:
+                    node.wait()
+                self.assertEqual(watch.wait(), 0, watch.text())
+                self.assertRegex(watch.text("out"), f"closed: .*{verdict}")
+
+
 class StandingMaster(Status):
     def setUp(self):
         self.log = Path(os.environ.get("TEST_TMPDIR", "/tmp")) / f"incidents-{os.getpid()}.jsonl"
