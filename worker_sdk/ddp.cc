@@ -1,6 +1,7 @@
 #include <torch/nn/utils/clip_grad.h>
 
 #include "worker_sdk/ddp_impl.h"
+#include "worker_sdk/reducer.h"
 #include "worker_sdk/sync_batch_norm.h"
 
 namespace muster {
@@ -9,9 +10,6 @@ namespace {
 constexpr char kSecondBackward[] =
     "a second backward for one forward would leave this rank's gradients to itself: add the "
     "losses, or use no_sync() for all but the last forward";
-
-// Reducer ends a backward in a callback that another one, in a static graph, may queue.
-constexpr int kCallbacksOfReducer = 2;
 
 std::string Join(const std::vector<std::string>& names) {
   std::string text;
@@ -113,18 +111,14 @@ void DDPCore::Impl::BackwardBegins() {
   if (is_in_backward_ || (only != nullptr && !only->empty())) return;
   if (!std::exchange(armed_, false)) throw Error(kSecondBackward);
   is_in_backward_ = true;
-  AtTheEndOfBackward(kCallbacksOfReducer);
+  AfterReducer([self = std::weak_ptr(self_)] {
+    if (const auto impl = self.lock()) (*impl)->BackwardEnds();
+  });
 }
 
-void DDPCore::Impl::AtTheEndOfBackward(int times_later) {
-  const auto end = [self = std::weak_ptr(self_), times_later] {
-    const auto impl = self.lock();
-    if (!impl) return;
-    if (times_later > 0) return (*impl)->AtTheEndOfBackward(times_later - 1);
-    (*impl)->is_in_backward_ = false;
-    (*impl)->Guard("backward", [&] { (*impl)->reducer_->check_finalized(); });
-  };
-  torch::autograd::Engine::get_default_engine().queue_callback(end);
+void DDPCore::Impl::BackwardEnds() {
+  is_in_backward_ = false;
+  Guard("backward", [&] { reducer_->check_finalized(); });
 }
 
 void DDPCore::Impl::Backward(const at::Tensor& loss) {

@@ -68,7 +68,7 @@ class DDPCore::Impl {
   void PassThroughSink(const std::vector<at::Tensor*>& outputs);
   void WatchBackward(const std::vector<at::Tensor*>& outputs);
   void BackwardBegins();
-  void AtTheEndOfBackward(int times_later);
+  void BackwardEnds();
   void RequireEngine() const;
   bool Walks() const { return options_.find_unused_parameters() && !options_.static_graph(); }
   bool Arms() const;

@@ -1,11 +1,12 @@
 #include "worker_sdk/gradient_probe.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <limits>
 #include <utility>
+
+#include "worker_sdk/reducer.h"
 
 namespace muster {
 
@@ -28,12 +29,7 @@ struct GradientProbe::Ear {
       heard = {step, added.clone(), added.abs(), {}};
     }
     if (std::exchange(called_back, true)) return;
-    // Reducer queues its own at the end of the backward: what is queued within a callback comes
-    // after that.
-    auto& engine = torch::autograd::Engine::get_default_engine();
-    engine.queue_callback([&engine, parameter, self] {
-      engine.queue_callback([parameter, self] { self->Finish(parameter); });
-    });
+    AfterReducer([parameter, self] { self->Finish(parameter); });
   }
 
   void Finish(const at::Tensor& parameter) {

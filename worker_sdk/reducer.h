@@ -1,12 +1,16 @@
 #ifndef MUSTER_WORKER_SDK_REDUCER_H_
 #define MUSTER_WORKER_SDK_REDUCER_H_
 
+#include <torch/csrc/autograd/engine.h>
+
+#include <functional>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -55,6 +59,17 @@ std::shared_ptr<Reducer> MakeReducer(ReducerSettings s) {
   } else {
     return make();
   }
+}
+
+// Within a backward: runs `what` at its end, when Reducer is done. Reducer ends it in a callback
+// that another one, in a static graph, may queue; what the third one in a row does comes after
+// that.
+inline void AfterReducer(std::function<void()> what, int callbacks_before = 2) {
+  torch::autograd::Engine::get_default_engine().queue_callback(
+      [what = std::move(what), callbacks_before] {
+        if (callbacks_before > 0) return AfterReducer(what, callbacks_before - 1);
+        what();
+      });
 }
 
 }  // namespace muster
