@@ -8,9 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -126,9 +124,7 @@ void WaitForAnEnd(const std::vector<Process>& signalled, int self, Time deadline
     waits.push_back({pidfd.get(), POLLIN, 0});
     pidfds.push_back(std::move(pidfd));
   }
-  const Duration left = std::max(deadline - EventLoop::Now(), Duration::zero());
-  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left);
-  poll(waits.data(), waits.size(), static_cast<int>(rounded.count()));
+  poll(waits.data(), waits.size(), MillisecondsTo(deadline));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <utility>
 
@@ -57,6 +58,13 @@ Time EventLoop::Now() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return Time(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
+
+int MillisecondsTo(Time deadline) {
+  constexpr int64_t kLongestMs = 1'000'000;
+  const Duration left = std::max(deadline - EventLoop::Now(), Duration::zero());
+  const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::min(ms, kLongestMs));
 }
 
 }  // namespace muster

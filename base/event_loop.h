@@ -37,6 +37,10 @@ class EventLoop {
   std::map<int, std::shared_ptr<std::function<void(uint32_t)>>> callbacks_;
 };
 
+// For poll(2) without a loop: milliseconds from now to `deadline`, rounded up, 0 when it is past.
+// At most 1000 s: who waits longer asks again.
+int MillisecondsTo(Time deadline);
+
 }  // namespace muster
 
 #endif  // MUSTER_BASE_EVENT_LOOP_H_

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -21,7 +20,6 @@ namespace {
 constexpr std::string_view kMagic = "MCK1";
 constexpr size_t kHeadSize = 8;
 constexpr size_t kMessageBytesMax = 16 * 1024 * 1024;
-constexpr int64_t kLongestPollMs = 1'000'000;
 constexpr int kBacklog = 4096;
 
 // Errors are told by the calls that follow.
@@ -87,12 +85,6 @@ int ErrorOf(int fd) {
 }
 
 }  // namespace
-
-int MillisecondsTo(Time deadline) {
-  const Duration left = std::max(deadline - EventLoop::Now(), Duration::zero());
-  const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-  return static_cast<int>(std::min(ms, kLongestPollMs));
-}
 
 Listener Listen(int port) {
   sockaddr_in6 any6{};

@@ -15,9 +15,6 @@
 
 namespace muster::check {
 
-// Milliseconds from now to `deadline` for poll(2): rounded up, 0 when it is past.
-int MillisecondsTo(Time deadline);
-
 // A socket that listens on all addresses of this host, and the port it has; `port` 0: any.
 struct Listener {
   UniqueFd fd;  // not valid: `error` says why

@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -33,7 +31,6 @@ namespace muster {
 namespace {
 
 constexpr size_t kAnswerBytesMax = 1024 * 1024;
-constexpr int64_t kLongestPollMs = 1'000'000;
 
 // Where agent/run_directory.h puts the private directories. Only this user's are looked at: another
 // one could answer anything.
@@ -71,10 +68,8 @@ UniqueFd Ask(const std::string& path, const std::string& question) {
 
 // Empty: it runs another job. None: not in time.
 std::optional<std::string> AnswerOn(const UniqueFd& fd, Time deadline) {
-  const Duration left = std::max(deadline - EventLoop::Now(), Duration::zero());
-  const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   pollfd ready{fd.get(), POLLIN, 0};
-  if (poll(&ready, 1, static_cast<int>(std::min(ms, kLongestPollMs))) <= 0) {
+  if (poll(&ready, 1, MillisecondsTo(deadline)) <= 0) {
     return std::nullopt;
   }
   std::string answer(kAnswerBytesMax, '\0');
