@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/host_port.h"
 
 namespace muster::check {
 namespace {
@@ -19,10 +20,6 @@ using Findings = std::vector<Finding>;
 
 constexpr auto kProblem = Severity::kProblem;
 constexpr auto kRemark = Severity::kRemark;
-
-bool IsLoopback(const std::string& address) {
-  return absl::StartsWith(address, "127.") || address == "::1";
-}
 
 // The first rank of each node speaks for it.
 std::vector<const Facts*> NodesOf(const Observed& observed) {
@@ -118,7 +115,7 @@ void AddAddresses(const Observed& observed, const std::vector<const Facts*>& nod
   const bool is_own = std::any_of(found.begin(), found.end(), [zero](const std::string& address) {
     return InterfaceOf(*zero, address) != nullptr;
   });
-  const bool is_loopback = std::any_of(found.begin(), found.end(), IsLoopback);
+  const bool is_loopback = std::any_of(found.begin(), found.end(), IsLoopbackHost);
   if (is_loopback) {
     findings->push_back(
         {kRemark, NodeText(*zero),
@@ -232,7 +229,7 @@ std::string Targets(const Unreached& unreached) {
 
 Finding NoWay(const Facts& own, const Unreached& unreached, const Attempt& attempt) {
   const Interface* lo = InterfaceOf(own, attempt.address);
-  const bool is_here = IsLoopback(attempt.address) || lo != nullptr;
+  const bool is_here = IsLoopbackHost(attempt.address) || lo != nullptr;
   if (attempt.error == 0) {
     return {
         kProblem, NodeText(own),
@@ -251,7 +248,7 @@ Finding NoWay(const Facts& own, const Unreached& unreached, const Attempt& attem
                   absl::StrCat("cannot reach ", Targets(unreached), " (", attempt.address,
                                "): ", std::strerror(attempt.error)),
                   ""};
-  if (IsLoopback(attempt.address) && unreached.spans_hosts && !unreached.should_be_here) {
+  if (IsLoopbackHost(attempt.address) && unreached.spans_hosts && !unreached.should_be_here) {
     finding.advice = absl::StrCat(
         "that is this host itself: give an address of the other host, or "
         "take the name off the loopback line of /etc/hosts");
@@ -317,9 +314,9 @@ Findings FindingsOf(const Observed& observed) {
 }
 
 Findings LonelyFindings(const Facts& own, const Unreached& master) {
-  const bool is_meant = master.host == "localhost" || IsLoopback(master.host);
+  const bool is_meant = IsLoopbackHost(master.host);
   for (const Attempt& attempt : master.attempts) {
-    if (is_meant || !IsLoopback(attempt.address)) continue;
+    if (is_meant || !IsLoopbackHost(attempt.address)) continue;
     return {{kProblem, NodeText(own),
              absl::StrCat(master.option, " ", master.host, " is this host itself here (",
                           attempt.address, "): it has hosted a master that no other host reaches"),
@@ -340,13 +337,13 @@ Findings FindingsOf(const Facts& own, const Unreached& unreached) {
   }
   const bool has_it =
       std::any_of(unreached.attempts.begin(), unreached.attempts.end(), [&](const Attempt& one) {
-        return IsLoopback(one.address) || InterfaceOf(own, one.address) != nullptr;
+        return IsLoopbackHost(one.address) || InterfaceOf(own, one.address) != nullptr;
       });
   if (unreached.should_be_here && !unreached.attempts.empty() && !has_it) {
     std::vector<std::string> own_addresses;
     for (const Interface& interface : own.interfaces) {
       for (const std::string& address : interface.addresses) {
-        if (!IsLoopback(address)) own_addresses.push_back(address);
+        if (!IsLoopbackHost(address)) own_addresses.push_back(address);
       }
     }
     findings.push_back({kProblem, NodeText(own),
