@@ -27,11 +27,6 @@
 namespace muster {
 namespace {
 
-int Fail(const absl::Status& status) {
-  Log(LogLevel::kError, std::string(status.message()));
-  return ExitCodeFor(status);
-}
-
 // False: the loader ends it, as where the LibTorch that it is linked with is gone.
 bool Loads(const std::string& program) {
   constexpr int kNotLoaded = 127;
@@ -120,21 +115,21 @@ int BecomeExplanation(const AgentOptions& agent, bool is_lonely) {
 
 int CheckCommand(const std::vector<std::string>& words, const EnvMap& env, char** argv) {
   const absl::StatusOr<Options> check = ParseOptions(words, env, CheckSpec());
-  if (!check.ok()) return Fail(check.status());
+  if (!check.ok()) return FailWith(check.status());
   if (check->help) return PrintOut(CommandHelpText(CheckSpec()));
   if (!check->program.empty()) {
-    return Fail(absl::InvalidArgumentError(absl::StrCat(
+    return FailWith(absl::InvalidArgumentError(absl::StrCat(
         "unexpected ", Quoted(check->program), ": muster check runs a program of its own")));
   }
   absl::StatusOr<Options> run = RunOptionsFrom(*check, env);
-  if (!run.ok()) return Fail(run.status());
+  if (!run.ok()) return FailWith(run.status());
   absl::StatusOr<std::string> program = CheckProgramPath(check->text("torch"));
-  if (!program.ok()) return Fail(program.status());
+  if (!program.ok()) return FailWith(program.status());
   run->program = *std::move(program);
 
   RealMachine machine;
   absl::StatusOr<Plan> plan = MakePlan(*run, env, machine);
-  if (!plan.ok()) return Fail(plan.status());
+  if (!plan.ok()) return FailWith(plan.status());
   plan->agent.told_exit_codes.Add(kExitFound);
   const int code = RunPlan(&*plan, check->on("dry-run"), argv);
   if (code != kExitUnavailable && code != kExitTimedOut) return code;

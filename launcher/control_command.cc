@@ -34,9 +34,9 @@ namespace {
 constexpr int kPortDefault = 29400;
 
 int Fail(const absl::Status& status) {
-  Log(LogLevel::kError, std::string(status.message()));
+  const int code = FailWith(status);
   const bool is_about_the_job = absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
-  return is_about_the_job ? kExitNoSuchJob : ExitCodeFor(status);
+  return is_about_the_job ? kExitNoSuchJob : code;
 }
 
 // "anna on login1": for the job's report.
@@ -209,8 +209,7 @@ int ControlCommand(const CommandSpec& command, const Options& options) {
   if (!endpoints.ok()) return Fail(endpoints.status());
   const ClientSecurity security = SecurityOf(options);
   if (const absl::Status usable = CheckCredentials(security, *endpoints); !usable.ok()) {
-    Log(LogLevel::kError, std::string(usable.message()));
-    return ExitCodeFor(usable);
+    return FailWith(usable);
   }
   const Duration timeout = ParsePositiveSpan(options.text("timeout")).value();
   const FindFunction find = [&] { return FindMaster(*endpoints, security, timeout); };

@@ -1,5 +1,9 @@
 #include "launcher/exit_codes.h"
 
+#include <string>
+
+#include "base/log.h"
+
 namespace muster {
 
 int ExitCodeFor(const absl::Status& status) {
@@ -23,6 +27,11 @@ int ExitCodeFor(const absl::Status& status) {
     default:
       return kExitSoftware;
   }
+}
+
+int FailWith(const absl::Status& status) {
+  Log(LogLevel::kError, std::string(status.message()));
+  return ExitCodeFor(status);
 }
 
 }  // namespace muster

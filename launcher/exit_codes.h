@@ -22,6 +22,9 @@ inline constexpr int kExitNotFound = 127;
 // The code for a failure before anything was started, by the kinds that launcher/plan.h names.
 int ExitCodeFor(const absl::Status& status);
 
+// Says the error in one line; its exit code.
+int FailWith(const absl::Status& status);
+
 }  // namespace muster
 
 #endif  // MUSTER_LAUNCHER_EXIT_CODES_H_

@@ -57,10 +57,7 @@ int HelpCommand(const std::vector<std::string>& words) {
 int Control(const CommandSpec& spec, const std::vector<std::string>& words, const EnvMap& env,
             char** argv) {
   const absl::StatusOr<Options> options = ParseOptions(words, env, spec);
-  if (!options.ok()) {
-    Log(LogLevel::kError, std::string(options.status().message()));
-    return ExitCodeFor(options.status());
-  }
+  if (!options.ok()) return FailWith(options.status());
   if (options->help) return PrintOut(CommandHelpText(spec));
   const bool is_optional = *spec.arguments == '[';
   if (options->program.empty() && !is_optional) {

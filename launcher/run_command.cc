@@ -28,11 +28,6 @@
 namespace muster {
 namespace {
 
-int Fail(const absl::Status& status) {
-  Log(LogLevel::kError, std::string(status.message()));
-  return ExitCodeFor(status);
-}
-
 // Makes the plan's base of a name into one that no other agent on this host has.
 UniqueFd ClaimName(Plan* plan) {
   if (!plan->node_id_needs_slot) return UniqueFd();
@@ -90,7 +85,7 @@ int RunPlan(Plan* plan, bool is_dry_run, char** argv) {
 
 int RunCommand(const std::vector<std::string>& words, const EnvMap& env, char** argv) {
   absl::StatusOr<Options> options = ParseOptions(words, env);
-  if (!options.ok()) return Fail(options.status());
+  if (!options.ok()) return FailWith(options.status());
   if (options->help) return PrintOut(RunHelpText());
 
   if (options->on("version")) return PrintOut(absl::StrCat("muster ", kVersion, "\n"));
@@ -100,7 +95,7 @@ int RunCommand(const std::vector<std::string>& words, const EnvMap& env, char** 
 
   RealMachine machine;
   absl::StatusOr<Plan> plan = MakePlan(*options, env, machine);
-  if (!plan.ok()) return Fail(plan.status());
+  if (!plan.ok()) return FailWith(plan.status());
   return RunPlan(&*plan, options->on("dry-run"), argv);
 }
 
