@@ -72,7 +72,9 @@ void RefuseContradictions(const Options& options) {
       {options.find_unused && options.static_graph,
        "--find-unused with --static-graph: a static graph finds them in its first step"},
       {options.static_graph && steps.accumulate > 1,
-       "--static-graph with --accumulate: the SDK does not average such gradients; leave one out"},
+       "--static-graph with --accumulate: a static graph is learnt from a first step that "
+       "averages; "
+       "leave one out"},
       {!options.broadcast_buffers && !options.batch_norm && !options.sync_batch_norm,
        "--no-broadcast-buffers needs --batch-norm: the network has no buffers otherwise"},
       {options.join && options.sync_batch_norm,
