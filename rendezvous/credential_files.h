@@ -16,7 +16,7 @@
 
 namespace muster {
 
-// The content of a file with a secret or a certificate, 1 MiB at most.
+// The content of a file with a secret, a certificate or settings, 1 MiB at most.
 absl::StatusOr<std::string> ReadCredentialFile(const std::string& path);
 
 // The tokens of a file: one a line; empty lines and those that begin with '#' do not count. At

@@ -27,8 +27,8 @@ absl::StatusOr<std::unique_ptr<IncidentLog>> IncidentLog::Open(Options options) 
   UniqueFd fd = OpenFile(options.path);
   struct stat file {};
   if (!fd.valid() || fstat(fd.get(), &file) != 0) {
-    return absl::InvalidArgumentError("cannot write the incident log " + options.path + ": " +
-                                      std::strerror(errno));
+    return absl::PermissionDeniedError("cannot write the incident log " + options.path + ": " +
+                                       std::strerror(errno));
   }
   return std::unique_ptr<IncidentLog>(
       new IncidentLog(std::move(options), std::move(fd), file.st_size));

@@ -32,7 +32,7 @@ class IncidentLog {
     std::function<void(const std::string& text)> on_problem = {};
   };
 
-  // InvalidArgument: the file cannot be opened; one line that names it.
+  // PermissionDenied: the file cannot be opened; one line that names it.
   static absl::StatusOr<std::unique_ptr<IncidentLog>> Open(Options options);
 
   // Writes what waits, unless the disk does not take it.

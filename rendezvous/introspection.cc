@@ -12,6 +12,7 @@
 namespace muster {
 
 absl::Status Introspection::OpenLog(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
   IncidentLog::Options log;
   log.path = path;
   log.on_problem = [](const std::string& text) { Log(LogLevel::kWarning, text); };

@@ -19,7 +19,7 @@ namespace muster {
 // it is told to.
 class Introspection {
  public:
-  // Opens the file. InvalidArgument: it cannot be written; one line.
+  // Opens the file ("": there is no log). PermissionDenied: it cannot be written; one line.
   absl::Status OpenLog(const std::string& path);
 
   // Has a loop that is about to run write to the log, if there is one.

@@ -109,8 +109,10 @@ force, or what is wrong.)
 .SH EXIT STATUS
 0: stopped by SIGTERM or SIGINT. 2: an option is wrong. 65: what is in --state-dir is damaged or of
 a newer version. 69: it cannot listen. 70, 71: a fault in musterd, no thread or memory. 73:
---state-dir or standard output cannot be written. 75: another master works on --state-dir, or its
-disk is full. 78: it refuses to work like this. 143, 130: a second signal.
+--state-dir, --incident-log or standard output cannot be made or written. 75: another master works
+on --state-dir, or its disk is full. 78: it refuses to work like this, or a file that it is to read
+(--config, a certificate, key, token or password) is not there or cannot be used. 143, 130: a second
+signal.
 .SH SEE ALSO
 .BR muster\-run (1)
 )");

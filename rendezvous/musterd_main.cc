@@ -5,14 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -22,6 +19,7 @@
 #include "base/version.h"
 #include "rendezvous/credential_files.h"
 #include "rendezvous/file_store.h"
+#include "rendezvous/introspection.h"
 #include "rendezvous/musterd_config.h"
 #include "rendezvous/musterd_documents.h"
 #include "rendezvous/musterd_state.h"
@@ -45,17 +43,25 @@ int ExitCodeOf(const absl::Status& status) {
   }
 }
 
-int Fail(const absl::Status& status) {
+constexpr int kExitCannotCreate = 73;
+
+int Fail(const absl::Status& status, int code) {
   Log(LogLevel::kError, std::string(status.message()));
-  return ExitCodeOf(status);
+  return code;
 }
 
+int Fail(const absl::Status& status) { return Fail(status, ExitCodeOf(status)); }
+
 absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.is_open() && !file.bad()) return text;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--config: cannot read ", path, ": ", std::strerror(errno)));
+  absl::StatusOr<std::string> text = ReadCredentialFile(path);
+  if (text.ok()) return text;
+  return absl::Status(text.status().code(), absl::StrCat("--config: ", text.status().message()));
+}
+
+// Those that musterd only reads.
+absl::Status CheckAllFiles(const MusterdConfig& config) {
+  const absl::Status status = CheckFiles(config.security.tls, config.security.token_file);
+  return status.ok() ? CheckFiles(config.election.etcd) : status;
 }
 
 // Each agent takes a descriptor.
@@ -72,12 +78,15 @@ int Serve(const MusterdCommand& command, const EnvMap& env) {
   const ServiceNotify notify(env);
   RealClock clock;
   MusterdState state;
-  if (const absl::Status status = state.Open(command.config.state_dir); !status.ok()) {
-    Log(LogLevel::kError, std::string(status.message()));
-    return ExitCodeOfStateError(status);
-  }
+  Introspection introspection;
+  absl::Status status = CheckAllFiles(command.config);
+  if (!status.ok()) return Fail(status);
+  status = state.Open(command.config.state_dir);
+  if (!status.ok()) return Fail(status, ExitCodeOfStateError(status));
+  status = introspection.OpenLog(command.config.incident_log);
+  if (!status.ok()) return Fail(status, kExitCannotCreate);
   absl::StatusOr<std::unique_ptr<StandingMaster>> master =
-      StandingMaster::Start(&clock, command.config, &state);
+      StandingMaster::Start(&clock, command.config, &state, std::move(introspection));
   if (!master.ok()) return Fail(master.status());
   SetLogStyle(command.config.log_format, "musterd");
   for (const std::string& warning : command.warnings) Log(LogLevel::kWarning, warning);
@@ -102,11 +111,8 @@ int Serve(const MusterdCommand& command, const EnvMap& env) {
 }
 
 int CheckConfig(const MusterdCommand& command) {
-  const ServerSecurity& security = command.config.security;
-  for (const absl::Status& status :
-       {CheckFiles(security.tls, security.token_file), CheckFiles(command.config.election.etcd)}) {
-    if (!status.ok()) return Fail(status);
-  }
+  const absl::Status status = CheckAllFiles(command.config);
+  if (!status.ok()) return Fail(status);
   return PrintOut(MusterdSettingsText(command));
 }
 

@@ -31,8 +31,10 @@ std::string AdvertisedHost(const std::string& listen_host) {
 
 absl::StatusOr<std::unique_ptr<StandingMaster>> StandingMaster::Start(Clock* clock,
                                                                       MusterdConfig config,
-                                                                      MusterdState* state) {
-  std::unique_ptr<StandingMaster> master(new StandingMaster(clock, std::move(config)));
+                                                                      MusterdState* state,
+                                                                      Introspection introspection) {
+  std::unique_ptr<StandingMaster> master(
+      new StandingMaster(clock, std::move(config), std::move(introspection)));
   const absl::Status status = master->Begin(state);
   if (!status.ok()) return status;
   return master;
@@ -52,9 +54,7 @@ absl::Status StandingMaster::Begin(MusterdState* state) {
   absl::StatusOr<std::vector<std::string>> addresses = ResolveHost(config_.listen.host);
   if (!addresses.ok()) return addresses.status();
   address_ = addresses->front();
-  absl::Status status;
-  if (!config_.incident_log.empty()) status = introspection_.OpenLog(config_.incident_log);
-  if (status.ok()) status = config_.is_elected() ? Campaign() : ServeAlone(state);
+  const absl::Status status = config_.is_elected() ? Campaign() : ServeAlone(state);
   if (!status.ok() || !config_.http) return status;
   return introspection_.ServePages(*config_.http,
                                    [this](StatusQuery query, StatusCallback callback) {

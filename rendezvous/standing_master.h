@@ -24,9 +24,11 @@ namespace muster {
 class StandingMaster {
  public:
   // Listens when it returns. Errors as of MasterServer, Introspection and ElectedMaster. `clock`
-  // and `state`, which is for a master that is not elected, outlive the master.
+  // and `state`, which is for a master that is not elected, outlive the master. `introspection`
+  // has its log.
   static absl::StatusOr<std::unique_ptr<StandingMaster>> Start(Clock* clock, MusterdConfig config,
-                                                               MusterdState* state);
+                                                               MusterdState* state,
+                                                               Introspection introspection);
 
   int port() const { return port_; }
   int http_port() const { return introspection_.http_port(); }  // 0: nothing is shown over HTTP
@@ -35,8 +37,11 @@ class StandingMaster {
   void Ping(std::function<void()> callback);
 
  private:
-  StandingMaster(Clock* clock, MusterdConfig config)
-      : clock_(clock), config_(std::move(config)), port_(config_.listen.port) {}
+  StandingMaster(Clock* clock, MusterdConfig config, Introspection introspection)
+      : clock_(clock),
+        config_(std::move(config)),
+        port_(config_.listen.port),
+        introspection_(std::move(introspection)) {}
 
   absl::Status Begin(MusterdState* state);
   absl::Status ServeAlone(MusterdState* state);

@@ -140,7 +140,6 @@ class WrongInput(Musterd):
     def test_it_is_one_line_and_a_documented_code(self):
         self.refuse(2, "unknown option '--lisen': did you mean --listen", "--lisen", "x")
         self.refuse(2, "MUSTERD_LOG_LEVEL: 'loud'", env={"MUSTERD_LOG_LEVEL": "loud"})
-        self.refuse(2, "--config: cannot read /nowhere: No such file", "--config", "/nowhere")
         self.refuse(78, "anybody who reaches 0.0.0.0:29400 .* or say --insecure", "--listen", "0.0.0.0")
         self.refuse(69, "cannot listen on 192.0.2.1:1: this host does not have the address", "--insecure", "--listen",
                     "192.0.2.1:1")
@@ -149,6 +148,21 @@ class WrongInput(Musterd):
         daemon = self.musterd()
         self.refuse(69, f"cannot listen on {re.escape(daemon.endpoint)}: the port is in use", "--listen", daemon.endpoint)
         self.stop(daemon)
+
+    def test_a_path_that_cannot_be_used_is_named_and_its_code_says_whether_it_was_to_be_read_or_made(self):
+        etcd = ["--etcd-endpoints", "127.0.0.1:1", "--etcd-tls"]
+        listen = ["--listen", "127.0.0.1:0"]
+        with tempfile.TemporaryDirectory() as folder:
+            none = f"{folder}/none"
+            self.refuse(73, f"state folder {none}/state: cannot make it: No such file", *listen, "--state-dir", f"{none}/state")
+            self.refuse(73, f"cannot write the incident log {none}/log: No such file", *listen, "--incident-log", f"{none}/log")
+            self.refuse(73, f"cannot write the incident log {folder}: Is a directory", *listen, "--incident-log", folder)
+            for options in (["--config"], ["--token-file"], ["--tls-key", none, "--tls-cert"],
+                            ["--tls-cert", none, "--tls-key", none, "--tls-ca"], [*etcd, "--etcd-ca"],
+                            [*etcd, "--etcd-key", none, "--etcd-cert"], [*etcd, "--etcd-user", "muster", "--etcd-password-file"]):
+                self.refuse(78, f".*cannot read {none}: No such file or directory$", *listen, *options, none)
+                if "--tls-key" not in options and "--etcd-key" not in options:
+                    self.refuse(78, f".*cannot read {folder}: it is no file$", *listen, *options, folder)
 
     def test_check_config_starts_nothing(self):
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
