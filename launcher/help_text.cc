@@ -141,7 +141,8 @@ Called by the name `torchrun`, muster behaves as `muster run`. Exit codes:
   turned off: `--standalone=no`.
 * The command line wins over the `PET_` variable, that over another variable, this over what the
   cluster's scheduler says, this over the default. A switch as a variable is a number (0: off) or
-  `true`, `yes`, `on`, `false`, `no`, `off`. A `PET_` variable that is set and empty is an error.
+  `true`, `yes`, `on`, `false`, `no`, `off`. A `PET_` or `MUSTER_` variable that is set and empty is
+  an error.
 * A TIME is seconds or has a unit: `30`, `0.5`, `500ms`, `5m`, `1h`.
 * `--dry-run` prints the plan, each value with where it comes from.
 * Options marked * are not torchrun's.

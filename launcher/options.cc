@@ -71,6 +71,11 @@ absl::Status SetChecked(const OptionSpec& spec, Setting setting, Options* option
   return absl::OkStatus();
 }
 
+absl::Status SetAndEmpty(absl::string_view variable) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(variable, " is set and empty: give it a value or unset it"));
+}
+
 absl::Status SetFromVariables(const EnvMap& env, const CommandSpec& command, Options* options) {
   for (const OptionSpec& spec : command.options) {
     const std::string pet_name = PetVariable(spec);
@@ -83,10 +88,11 @@ absl::Status SetFromVariables(const EnvMap& env, const CommandSpec& command, Opt
     const std::string* other = *spec.variable == 0 ? nullptr : FindVariable(env, spec.variable);
     absl::Status set;
     if (pet != nullptr && pet->empty()) {
-      set = absl::InvalidArgumentError(
-          absl::StrCat(pet_name, " is set and empty: give it a value or unset it"));
+      set = SetAndEmpty(pet_name);
     } else if (pet != nullptr) {
       set = SetChecked(spec, {*pet, Source::kPet, pet_name}, options);
+    } else if (other != nullptr && other->empty() && absl::StartsWith(spec.variable, "MUSTER_")) {
+      set = SetAndEmpty(spec.variable);
     } else if (other != nullptr && !other->empty()) {
       set = SetChecked(spec, {*other, Source::kVariable, spec.variable}, options);
     }

@@ -36,6 +36,11 @@ std::string DidYouMean(const std::string& name, const std::vector<std::string>& 
                          : absl::StrCat("did you mean ", dashes, nearest, "?");
 }
 
+absl::Status IsEmpty(const MusterdOption& option, const std::string& from) {
+  return Bad(from, " is empty: give ", option.is_switch() ? "true or false" : option.metavar,
+             ", or leave it out");
+}
+
 // The option of this name, or the only one that begins so.
 absl::StatusOr<const MusterdOption*> Resolve(const std::string& name) {
   std::vector<const MusterdOption*> found;
@@ -75,6 +80,7 @@ absl::StatusOr<Settings> ReadWords(const std::vector<std::string>& words) {
       }
       value = words[++i];
     }
+    if (value.empty()) return IsEmpty(**option, full);
     settings[(*option)->name] = {std::move(value), full};
   }
   return settings;
@@ -85,8 +91,7 @@ Settings ReadVariables(const EnvMap& env) {
   for (const MusterdOption& option : MusterdOptions()) {
     for (const std::string& name : {MusterdVariable(option), std::string(option.variable)}) {
       const std::string* value = name.empty() ? nullptr : FindVariable(env, name);
-      if (value != nullptr && !value->empty())
-        settings.emplace(option.name, MusterdSetting{*value, name});
+      if (value != nullptr) settings.emplace(option.name, MusterdSetting{*value, name});
     }
   }
   return settings;
@@ -207,7 +212,10 @@ absl::StatusOr<MusterdCommand> ReadMusterdCommand(const std::vector<std::string>
     if (option.set == nullptr) continue;
     const auto [entry, is_default] =
         settings->emplace(option.name, MusterdSetting{option.default_text, "default"});
-    if (is_default && entry->second.text.empty()) continue;
+    if (entry->second.text.empty()) {
+      if (is_default) continue;
+      return IsEmpty(option, entry->second.from);
+    }
     const absl::Status set = option.set(entry->second.text, &command.config);
     if (!set.ok()) return Bad(entry->second.from, ": ", set.message());
   }

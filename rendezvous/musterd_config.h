@@ -59,9 +59,9 @@ using FileReader = std::function<absl::StatusOr<std::string>(const std::string& 
 
 // The command line wins over variables, these over the file of --config, this over defaults.
 // InvalidArgument, one line that names the option, the variable or file and line: unknown (with the
-// nearest known one), given twice in the file, no value, a value that makes no sense, options that
-// contradict each other. FailedPrecondition: rendezvous/security.h refuses. What `read_file` says
-// when it fails is handed on. With --help and --version nothing else counts.
+// nearest known one), given twice in the file, no value or an empty one, a value that makes no
+// sense, options that contradict each other. FailedPrecondition: rendezvous/security.h refuses.
+// What `read_file` says when it fails is handed on. With --help and --version nothing else counts.
 absl::StatusOr<MusterdCommand> ReadMusterdCommand(const std::vector<std::string>& words,
                                                   const EnvMap& env, const FileReader& read_file);
 

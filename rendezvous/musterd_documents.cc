@@ -90,7 +90,7 @@ worker: agents come back to the next one.
 The command line wins over a variable, that over the file of
 .BR \-\-config ,
 this over the default. An entry of the file is a line NAME = VALUE, NAME being the option without
-its dashes; a switch is true or false there.
+its dashes; a switch is true or false there. An empty value is an error, that of a variable too.
 )");
   for (const MusterdGroup group : kGroups) {
     absl::StrAppend(&out, ".SS ", GroupTitle(group), "\n");
@@ -129,6 +129,7 @@ std::string MusterdDocument() {
 * The command line wins over the variable, that over the file of `--config`, this over the default.
 * An entry of the file is a line `NAME = VALUE`, NAME being the option without its dashes. A value
   may be in quotes; `#` begins a comment. A switch is `true` or `false`, there and as a variable.
+* An empty value is an error, that of a variable too: leave out what is not meant.
 * An unknown option or entry is an error that names the nearest known one, an unknown `MUSTERD_`
   variable a warning.
 * A TIME is seconds or has a unit: `30`, `0.5`, `500ms`, `5m`, `1h`.

@@ -31,7 +31,6 @@ absl::Status Read(absl::string_view text, const Parse& parse, T* value) {
 }
 
 absl::Status SetListen(absl::string_view text, MusterdConfig* config) {
-  if (text.empty()) return absl::InvalidArgumentError("an empty text is no address");
   const auto parse = [](absl::string_view address) {
     return ParseHostPort({address.data(), address.size()}, kDefaultPort);
   };
@@ -39,23 +38,23 @@ absl::Status SetListen(absl::string_view text, MusterdConfig* config) {
 }
 
 absl::Status SetHttpEndpoint(absl::string_view text, MusterdConfig* config) {
-  if (text.empty()) return absl::InvalidArgumentError("an empty text is no address");
   const auto parse = [](absl::string_view address) {
     return ParseHostPort({address.data(), address.size()}, kDefaultHttpPort);
   };
   return Read(text, parse, &config->http);
 }
 
-absl::Status SetIncidentLog(absl::string_view text, MusterdConfig* config) {
-  if (text.empty()) return absl::InvalidArgumentError("an empty text is no file");
-  config->incident_log = std::string(text);
+absl::Status Keep(absl::string_view text, std::string* value) {
+  *value = std::string(text);
   return absl::OkStatus();
 }
 
+absl::Status SetIncidentLog(absl::string_view text, MusterdConfig* config) {
+  return Keep(text, &config->incident_log);
+}
+
 absl::Status SetStateDir(absl::string_view text, MusterdConfig* config) {
-  if (text.empty()) return absl::InvalidArgumentError("an empty text is no folder");
-  config->state_dir = std::string(text);
-  return absl::OkStatus();
+  return Keep(text, &config->state_dir);
 }
 
 absl::Status SetInsecure(absl::string_view text, MusterdConfig* config) {
@@ -91,30 +90,23 @@ absl::Status SetEtcdTls(absl::string_view text, MusterdConfig* config) {
 // A text of EtcdOptions.
 template <std::string EtcdOptions::*Field>
 absl::Status SetEtcd(absl::string_view text, MusterdConfig* config) {
-  config->election.etcd.*Field = std::string(text);
-  return absl::OkStatus();
-}
-
-absl::Status ReadPath(absl::string_view text, std::string* path) {
-  if (text.empty()) return absl::InvalidArgumentError("an empty text is no file");
-  *path = std::string(text);
-  return absl::OkStatus();
+  return Keep(text, &(config->election.etcd.*Field));
 }
 
 absl::Status SetTlsCert(absl::string_view text, MusterdConfig* config) {
-  return ReadPath(text, &config->security.tls.cert);
+  return Keep(text, &config->security.tls.cert);
 }
 
 absl::Status SetTlsKey(absl::string_view text, MusterdConfig* config) {
-  return ReadPath(text, &config->security.tls.key);
+  return Keep(text, &config->security.tls.key);
 }
 
 absl::Status SetTlsCa(absl::string_view text, MusterdConfig* config) {
-  return ReadPath(text, &config->security.tls.ca);
+  return Keep(text, &config->security.tls.ca);
 }
 
 absl::Status SetTokenFile(absl::string_view text, MusterdConfig* config) {
-  return ReadPath(text, &config->security.token_file);
+  return Keep(text, &config->security.token_file);
 }
 
 absl::Status SetAllowedPeers(absl::string_view text, MusterdConfig* config) {

@@ -24,7 +24,8 @@ struct MusterdOption {
   const char* default_note = "";  // what is shown instead of default_text
   const char* variable = "";      // one more environment variable, after MUSTERD_<NAME>
   const char* help = "";
-  // Checks the text and puts its value into the config. Null: an action, for the command line only.
+  // Checks the text, which is not empty, and puts its value into the config. Null: an action, for
+  // the command line only.
   absl::Status (*set)(absl::string_view text, MusterdConfig* config) = nullptr;
 
   bool is_switch() const { return *metavar == 0; }

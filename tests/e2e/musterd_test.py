@@ -140,6 +140,7 @@ class WrongInput(Musterd):
     def test_it_is_one_line_and_a_documented_code(self):
         self.refuse(2, "unknown option '--lisen': did you mean --listen", "--lisen", "x")
         self.refuse(2, "MUSTERD_LOG_LEVEL: 'loud'", env={"MUSTERD_LOG_LEVEL": "loud"})
+        self.refuse(2, "MUSTERD_STATE_DIR is empty: give FOLDER, or leave it out$", env={"MUSTERD_STATE_DIR": ""})
         self.refuse(78, "anybody who reaches 0.0.0.0:29400 .* or say --insecure", "--listen", "0.0.0.0")
         self.refuse(69, "cannot listen on 192.0.2.1:1: this host does not have the address", "--insecure", "--listen",
                     "192.0.2.1:1")

@@ -1,5 +1,6 @@
 #include "rendezvous/musterd_config.h"
 
+#include <absl/strings/str_cat.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -111,7 +112,21 @@ TEST(MusterdConfig, WrongInputIsNamedWithItsPlace) {
       {"two dashes", {"--"}, {}, "", "unexpected word '--'"},
       {"no value", {"--listen"}, {}, "", "--listen needs a value: ADDRESS[:PORT]"},
       {"an option as value", {"--listen", "--insecure"}, {}, "", "--listen needs a value"},
-      {"empty value", {"--listen="}, {}, "", "--listen: "},
+      {"empty value", {"--listen="}, {}, "", "--listen is empty: give ADDRESS[:PORT], or leave"},
+      {"empty word", {"--config", ""}, {}, "", "--config is empty: give FILE, or leave it out"},
+      {"empty variable", {}, {{"MUSTERD_STATE_DIR", ""}}, "", "MUSTERD_STATE_DIR is empty: give F"},
+      {"empty in front of a full one",
+       {},
+       {{"MUSTERD_TOKEN_FILE", ""}, {"MUSTER_TOKEN_FILE", "t"}},
+       "",
+       "MUSTERD_TOKEN_FILE is empty"},
+      {"the shared one is empty", {}, {{"MUSTER_TLS_CA", ""}}, "", "MUSTER_TLS_CA is empty"},
+      {"empty switch",
+       {},
+       {{"MUSTERD_INSECURE", ""}},
+       "",
+       "is empty: give true or false, or leave"},
+      {"quotes around nothing", config, {}, "etcd-user = \"\"\n", "etcd-user has no value"},
       {"port", {"--listen", "127.0.0.1:99999"}, {}, "", "--listen: "},
       {"level", {}, {{"MUSTERD_LOG_LEVEL", "loud"}}, "", "MUSTERD_LOG_LEVEL: 'loud'"},
       {"switch", {"--insecure=perhaps"}, {}, "", "--insecure: 'perhaps'"},
@@ -149,6 +164,22 @@ TEST(MusterdConfig, WrongInputIsNamedWithItsPlace) {
     EXPECT_THAT(std::string(command.status().message()), HasSubstr(each.message));
     EXPECT_EQ(command.status().message().find('\n'), absl::string_view::npos);
   }
+}
+
+TEST(MusterdConfig, NoOptionIsEmptyWhereverItIsSaid) {
+  for (const MusterdOption& option : MusterdOptions()) {
+    SCOPED_TRACE(option.name);
+    const std::string word = absl::StrCat("--", option.name, "=");
+    EXPECT_THAT(std::string(Read({word}).status().message()), HasSubstr(" is empty: give "));
+    if (option.set == nullptr) continue;
+    const std::string variable = MusterdVariable(option);
+    EXPECT_THAT(std::string(Read({}, {{variable, ""}}).status().message()),
+                HasSubstr(variable + " is empty: give "));
+  }
+}
+
+TEST(MusterdConfig, AnEmptyVariableThatIsOverruledIsNoMatter) {
+  EXPECT_EQ(Read({"--state-dir=/state"}, {{"MUSTERD_STATE_DIR", ""}})->config.state_dir, "/state");
 }
 
 TEST(MusterdConfig, TheCheckShowsEachOptionWithItsSource) {
