@@ -64,6 +64,10 @@ absl::Status CheckAllFiles(const MusterdConfig& config) {
   return status.ok() ? CheckFiles(config.election.etcd) : status;
 }
 
+void LogWarnings(const MusterdCommand& command) {
+  for (const std::string& warning : command.warnings) Log(LogLevel::kWarning, warning);
+}
+
 // Each agent takes a descriptor.
 void RaiseDescriptorLimit() {
   rlimit limit{};
@@ -89,7 +93,7 @@ int Serve(const MusterdCommand& command, const EnvMap& env) {
       StandingMaster::Start(&clock, command.config, &state, std::move(introspection));
   if (!master.ok()) return Fail(master.status());
   SetLogStyle(command.config.log_format, "musterd");
-  for (const std::string& warning : command.warnings) Log(LogLevel::kWarning, warning);
+  LogWarnings(command);
   const std::string where = ToString({command.config.listen.host, (*master)->port()});
   Log(LogLevel::kInfo, absl::StrCat("musterd ", kVersion, " listens on ", where));
   if ((*master)->http_port() != 0) {
@@ -111,6 +115,7 @@ int Serve(const MusterdCommand& command, const EnvMap& env) {
 }
 
 int CheckConfig(const MusterdCommand& command) {
+  LogWarnings(command);
   const absl::Status status = CheckAllFiles(command.config);
   if (!status.ok()) return Fail(status);
   return PrintOut(MusterdSettingsText(command));

@@ -178,6 +178,16 @@ class WrongInput(Musterd):
             file.flush()
             self.refuse(2, f"{re.escape(file.name)}:1: unknown entry 'jobs'", "--check-config", "--config", file.name)
 
+    def test_a_misspelt_variable_is_warned_of_by_the_check_and_by_a_start(self):
+        misspelt = {"MUSTERD_STATE_DRI": "/state"}
+        warning = "MUSTERD_STATE_DRI belongs to no option and is ignored: did you mean MUSTERD_STATE_DIR\\?$"
+        check = self.start("--check-config", program=MUSTERD, env=misspelt)
+        self.assertEqual(check.wait(), 0)
+        self.assert_one_line(check, f"^musterd: {warning}")
+        daemon = self.musterd(env=misspelt)
+        daemon.wait_line(f" warning musterd: {warning}")
+        self.stop(daemon)
+
     def test_check_config_finds_files_that_cannot_be_used(self):
         etcd = ["--etcd-endpoints", "127.0.0.1:1", "--etcd-user", "muster"]
         with tempfile.TemporaryDirectory() as folder:
