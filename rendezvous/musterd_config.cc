@@ -175,6 +175,11 @@ std::vector<std::string> UnknownVariables(const EnvMap& env) {
 
 // Whether what is said of etcd fits together.
 absl::Status CheckElection(const Settings& settings, const MusterdConfig& config) {
+  const MusterdSetting& state_dir = settings.at("state-dir");
+  if (config.is_elected() && !state_dir.text.empty()) {
+    return Bad(state_dir.from, ": masters that are elected keep the jobs' state in etcd (",
+               settings.at("etcd-endpoints").from, "): leave out one of them");
+  }
   if (config.is_elected()) return CheckEtcdOptions(config.election.etcd);
   for (const char* name : {"etcd-ca", "etcd-cert", "etcd-key", "etcd-user", "etcd-password-file"}) {
     const MusterdSetting& setting = settings.at(name);

@@ -188,7 +188,8 @@ constexpr MusterdOption kOptions[] = {
 
     {.name = "state-dir", .group = kState, .metavar = "FOLDER", .default_note = "nothing is kept",
      .help = "Keep what must outlive this process in FOLDER, which is made when it is not there: a "
-             "master that starts again goes on with its jobs, and no worker notices.",
+             "master that starts again goes on with its jobs, and no worker notices. Not with "
+             "--etcd-endpoints.",
      .set = SetStateDir},
 
     {.name = "tls-cert", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TLS_CERT",
@@ -215,8 +216,8 @@ constexpr MusterdOption kOptions[] = {
     {.name = "etcd-endpoints", .group = kElection, .metavar = "HOST[:PORT],...",
      .default_note = "none; port 2379",
      .help = "One of several masters: those that name the same etcd and prefix elect the one that "
-             "serves, and keep the jobs' state there. The others stand by and tell agents where it "
-             "is. All members of etcd should be given.",
+             "serves, and keep the jobs' state there, not in --state-dir. The others stand by and "
+             "tell agents where it is. All members of etcd should be given.",
      .set = SetEtcdEndpoints},
     {.name = "etcd-prefix", .group = kElection, .metavar = "PREFIX",
      .default_text = "/muster/masters",
@@ -277,7 +278,8 @@ constexpr MusterdOption kOptions[] = {
     {.name = "config", .group = kActions, .metavar = "FILE",
      .help = "Read options from FILE as well: lines NAME = VALUE, comments from # on."},
     {.name = "check-config", .group = kActions,
-     .help = "Check all options, print each with where it comes from, and do not start."},
+     .help = "Check all options, print each with where it comes from, and do not start. Variables "
+             "MUSTERD_... of no option are warned of, as by a start."},
     {.name = "version", .group = kActions, .help = "Print the version."},
     {.name = "help", .group = kActions, .help = "Print this text."},
 };

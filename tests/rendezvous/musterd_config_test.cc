@@ -103,6 +103,13 @@ TEST(MusterdConfig, WrongInputIsNamedWithItsPlace) {
       {"ambiguous", {"--log", "x"}, {}, "", "--log-level, --log-format"},
       {"word", {"serve"}, {}, "", "unexpected word 'serve'"},
       {"no etcd", {"--etcd-user=x"}, {}, "", "--etcd-user has no meaning without --etcd-endpoints"},
+      {"two stores",
+       {"--etcd-endpoints=a"},
+       {{"MUSTERD_STATE_DIR", "/state"}},
+       "",
+       "MUSTERD_STATE_DIR: masters that are elected keep the jobs' state in etcd "
+       "(--etcd-endpoints): "
+       "leave out one of them"},
       {"no key", {"--etcd-endpoints=a", "--etcd-tls", "--etcd-cert=c"}, {}, "", "its key"},
       {"no TLS", {"--etcd-endpoints=a", "--etcd-ca=c"}, {}, "", "TLS is not asked for"},
       {"no password", {"--etcd-endpoints=a", "--etcd-user=x"}, {}, "", "password come together"},
