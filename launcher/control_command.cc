@@ -167,8 +167,13 @@ ClientSecurity SecurityOf(const Options& options) {
   return security;
 }
 
+bool IsAbsent(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
 // Who names no endpoint may mean a job of one node, which has no master.
 absl::Status WithAdvice(const absl::Status& status) {
+  if (!IsAbsent(status)) return status;
   return absl::Status(
       status.code(), absl::StrCat(status.message(),
                                   ": name one with --rdzv-endpoint; --local shows your jobs here"));
@@ -183,22 +188,24 @@ absl::Status CheckCredentials(const ClientSecurity& security,
   return CheckFiles(security.tls, security.token_file);
 }
 
-// The first of the endpoints that serves. One that stands by refuses whatever it is asked.
+// The first of the endpoints that serves. One that stands by refuses whatever it is asked. Where
+// none serves, something that is wrong says more than somebody who is not there.
 FoundMaster FindMaster(const std::vector<HostPort>& endpoints, const ClientSecurity& security,
                        Duration timeout) {
-  absl::Status last;
+  absl::Status failed;
   for (const HostPort& endpoint : endpoints) {
     absl::StatusOr<std::unique_ptr<ControlClient>> client =
         ControlClient::Connect(endpoint, security, timeout);
-    last = client.status();
+    absl::Status last = client.status();
     if (client.ok() && endpoints.size() > 1) {
       v1::StatusRequest request;
       request.set_summary(true);
       last = (*client)->GetStatus(request).status();
     }
-    if (client.ok() && !absl::IsUnavailable(last) && !absl::IsDeadlineExceeded(last)) return client;
+    if (client.ok() && !IsAbsent(last)) return client;
+    if (failed.ok() || IsAbsent(failed)) failed = last;
   }
-  return last;
+  return failed;
 }
 
 }  // namespace

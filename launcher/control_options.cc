@@ -119,7 +119,8 @@ constexpr OptionSpec kDrainOptions[] = {kEndpoint, kNode,   kAtMost,        kTim
 constexpr char kExitStatus[] =
     "0: done. 1: there is no such job, or it has ended. 2: the command line is wrong. 69: no "
     "master\nanswers. 73: standard output cannot be written. 77: the master does not know who "
-    "asks. 78: what\nlistens there is not a master, or a file of credentials cannot be used.";
+    "asks. 78: what\nlistens there is not a master, only one of the two speaks TLS, or a file of "
+    "credentials cannot be\nused.";
 
 }  // namespace
 

@@ -23,7 +23,8 @@ void WatchPatience::Heard() {
 std::optional<Time> WatchPatience::NextTry(Time now, const absl::Status& why) {
   const bool is_gone = absl::IsUnavailable(why) || absl::IsDeadlineExceeded(why);
   const bool is_unknown = is_lost() && absl::IsNotFound(why);
-  if (!has_heard_ || !(is_gone || is_unknown)) return std::nullopt;
+  const bool is_stood_for = is_lost() && absl::IsUnimplemented(why);
+  if (!has_heard_ || !(is_gone || is_unknown || is_stood_for)) return std::nullopt;
   if (!is_lost()) {
     lost_at_ = now;
     wait_ = kFirstWait;

@@ -19,7 +19,8 @@ class WatchPatience {
 
   // The watch, or a try to begin it again, ended so. When the next try is due; nothing: that is the
   // end of the watch. A master that starts again without a state hears of its jobs from their
-  // agents: that it does not know the job may pass.
+  // agents: that it does not know the job may pass. So may what is no master: a proxy whose
+  // master is away.
   std::optional<Time> NextTry(Time now, const absl::Status& why);
 
   // The master that had answered is gone.

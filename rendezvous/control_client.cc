@@ -11,6 +11,7 @@
 #include "rendezvous/dial.h"
 #include "rendezvous/master_channel.h"
 #include "rendezvous/master_dial.h"
+#include "rendezvous/round_limits.h"
 #include "rendezvous/stream_end_text.h"
 #include "rendezvous/tls_refusal.h"
 
@@ -105,7 +106,11 @@ class Client final : public ControlClient {
         return absl::UnauthenticatedError(where + text);
       case grpc::StatusCode::UNAVAILABLE: {
         const auto refusal = TlsRefusal(endpoint_, security_, absl::UnavailableError(text), kOften);
-        if (refusal && !has_heard) return absl::UnauthenticatedError(refusal->reason);
+        if (refusal && !has_heard) {
+          return refusal->exit_code == kExitBadSettings
+                     ? absl::UnimplementedError(refusal->reason)
+                     : absl::UnauthenticatedError(refusal->reason);
+        }
         return absl::UnavailableError(where + text);
       }
       case grpc::StatusCode::DEADLINE_EXCEEDED:
@@ -132,8 +137,11 @@ class Client final : public ControlClient {
 absl::StatusOr<std::unique_ptr<ControlClient>> ControlClient::Connect(
     const HostPort& endpoint, const ClientSecurity& security, Duration timeout) {
   const auto failed = [&](const absl::Status& status) {
-    const std::string text = "no master at " + DialFailureText(endpoint, status);
-    if (absl::IsFailedPrecondition(status)) return absl::UnimplementedError(text);
+    const std::string where = DialFailureText(endpoint, status);
+    if (absl::IsUnimplemented(status)) return absl::UnimplementedError(where);
+    const std::string text = "no master at " + where;
+    if (absl::IsFailedPrecondition(status) || absl::IsOutOfRange(status))
+      return absl::UnimplementedError(text);
     if (absl::IsDeadlineExceeded(status)) return absl::DeadlineExceededError(text);
     return absl::UnavailableError(text);
   };

@@ -18,10 +18,15 @@ namespace muster {
 //   Internal            closed before we said anything (as a proxy does for a master that is not
 //                       up), or a master that was slow: try again
 //   FailedPrecondition  another protocol is spoken there
-//   Aborted             nothing is said there, or it is closed without an answer: another program's
-//                       port, or a master that is stopped
+//   OutOfRange          closed without an answer once we had said something: another program's port
+//   Aborted             nothing is said there: another program's port, or a master that is stopped
+//   Unimplemented       TLS is spoken there
 //   Cancelled           `cancel_fd` became readable (-1: never)
 absl::Status AwaitGreeting(int fd, const std::string& where, Duration patience, int cancel_fd);
+
+// Whether TLS is spoken on a new connection, which it uses up: OK, or the error Unimplemented of
+// above. For servers that close what is not TLS without a word, as a master does.
+absl::Status CheckSpeaksNoTls(int fd, const std::string& where, Duration patience, int cancel_fd);
 
 }  // namespace muster
 

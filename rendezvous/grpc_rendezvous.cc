@@ -267,10 +267,10 @@ void GrpcRendezvous::Core::DialThread() {
 }
 
 void GrpcRendezvous::Core::Dial(uint64_t epoch, int tries) {
-  const absl::Status files = CheckFiles(options_);
-  if (!files.ok()) return Refuse(epoch, files);
+  if (const absl::Status files = CheckFiles(options_); !files.ok()) return Refuse(epoch, files);
   const auto resolve = [this](const std::string& host) { return Resolve(host); };
   absl::StatusOr<MasterFinder::Found> found = finder_->Find(resolve, tries, cancel_fd_.get());
+  if (absl::IsUnimplemented(found.status())) return Refuse(epoch, found.status());
   if (!found.ok()) return Fail(epoch, found.status());
   Attach(epoch, *std::move(found));
 }
@@ -367,8 +367,8 @@ void GrpcRendezvous::Core::Fail(uint64_t epoch, const absl::Status& status) {
   EndLocked({.unreachable = true, .detail = failures_, .obstacle = ObstacleOf(status)});
 }
 
-// The files of this node's credentials cannot be used. With workers that is no reason to end: they
-// may be in the middle of a change.
+// The files of this node's credentials cannot be used, or it has none and the master speaks TLS.
+// With workers that is no reason to end: they may be in the middle of a change.
 void GrpcRendezvous::Core::Refuse(uint64_t epoch, const absl::Status& status) {
   const std::string problem(status.message());
   {

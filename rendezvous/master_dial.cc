@@ -22,9 +22,16 @@ absl::StatusOr<Connection> DialMaster(const std::vector<std::string>& addresses,
   absl::StatusOr<Connection> connection = Connect(addresses, port, patience, cancel_fd);
   if (!connection.ok() || over_tls) return connection;
   const std::string where = ToString({connection->address, port});
-  const absl::Status greeted = AwaitGreeting(connection->fd.get(), where, patience, cancel_fd);
-  if (!greeted.ok()) return WithPortUser(greeted, connection->address, port);
-  return connection;
+  absl::Status greeted = AwaitGreeting(connection->fd.get(), where, patience, cancel_fd);
+  if (greeted.ok()) return connection;
+  if (absl::IsOutOfRange(greeted)) {
+    const auto again = Connect({connection->address}, port, patience, cancel_fd);
+    if (again.ok()) {
+      const absl::Status plain = CheckSpeaksNoTls(again->fd.get(), where, patience, cancel_fd);
+      if (!plain.ok()) return plain;
+    }
+  }
+  return WithPortUser(greeted, connection->address, port);
 }
 
 Obstacle ObstacleOf(const absl::Status& status) {
@@ -34,6 +41,7 @@ Obstacle ObstacleOf(const absl::Status& status) {
     case absl::StatusCode::kFailedPrecondition:
       return Obstacle::kForeign;
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kOutOfRange:
       return Obstacle::kSilent;
     default:
       return Obstacle::kNone;

@@ -14,8 +14,8 @@ namespace muster {
 
 // A connection on which a master has begun to speak: Connect (rendezvous/dial.h), then
 // AwaitGreeting (rendezvous/greeting.h); `patience` for each, and the errors of both. Where what
-// listens is no master and this host knows who it is, the error says so. Over TLS nobody speaks
-// unasked: only Connect.
+// listens is no master and this host knows who it is, the error says so; where it closes without an
+// answer, it is asked whether it speaks TLS. Over TLS nobody speaks unasked: only Connect.
 absl::StatusOr<Connection> DialMaster(const std::vector<std::string>& addresses, int port,
                                       Duration patience, int cancel_fd, bool over_tls);
 

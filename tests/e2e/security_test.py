@@ -129,6 +129,19 @@ class Table(Secured):
             self.assertEqual(stop.wait(), code or 1, stop.text())
         self.stop(daemon)
 
+    def test_tls_on_one_side_alone_is_named_to_nodes_and_operators(self):
+        for master, words, hint in ((self.pair("server"), [], "what listens there speaks TLS: give --tls-ca$"),
+                                    ([], ["--tls-ca", self.files["ca"]], "what listens there speaks no TLS: drop --tls-ca, ")):
+            daemon = self.musterd(*master)
+            self.refused(daemon, f"^muster: {daemon.endpoint}: {hint}", *words, code=78)
+            nobody = f"127.0.0.1:{harness.free_port()}"
+            for command in (["status"], ["status", "--watch", "job"], ["stop", "job"], ["drain", "job"]):
+                for endpoints in (daemon.endpoint, f"{nobody},{daemon.endpoint}", f"{daemon.endpoint},{nobody}"):
+                    asked = self.start(command[0], "--rdzv-endpoint", endpoints, *words, *command[1:])
+                    self.assertEqual(asked.wait(), 78, asked.text())
+                    self.assert_one_line(asked, f"^muster: {daemon.endpoint}: {hint}")
+            self.stop(daemon)
+
     def test_a_master_that_cannot_prove_its_name(self):
         daemon = self.musterd(*self.pair("elsewhere"))
         self.refused(daemon, "certificate", "--tls-ca", self.files["ca"])

@@ -61,6 +61,14 @@ TEST_F(WatchPatienceTest, AJobThatTheNextMasterDoesNotKnowMayStillComeBack) {
   EXPECT_EQ(Wait(kUnknown), 0s);
 }
 
+TEST_F(WatchPatienceTest, AProxyThatStandsForAMasterThatHasGoneIsWaitedFor) {
+  const absl::Status proxy = absl::UnimplementedError("what listens there is no master");
+  patience_.Heard();
+  EXPECT_EQ(Wait(proxy), 0s) << "the master that answered does not know the call";
+  Wait(kGone);
+  EXPECT_NE(Wait(proxy), 0s);
+}
+
 TEST_F(WatchPatienceTest, WhatIsWrongForGoodEndsIt) {
   patience_.Heard();
   Wait(kGone);

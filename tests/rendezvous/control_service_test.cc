@@ -2,6 +2,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "rendezvous/cluster.h"
 #include "rendezvous/control_client.h"
 #include "rendezvous/master_server.h"
@@ -214,6 +216,23 @@ TEST_F(ControlServiceTest, WhoIsNoMasterIsToldApartFromNobody) {
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_EQ(status.message(),
             "no master at 127.0.0.1:" + std::to_string(nobody.number()) + ": connection refused");
+}
+
+TEST_F(ControlServiceTest, WhoClosesWithoutAnAnswerIsNoMaster) {
+  ReservedPort port;
+  port.Listen();
+  std::thread closer([&] {
+    // The one that is asked as a master, and the one that is asked whether it speaks TLS.
+    for (int i = 0; i < 2; ++i) {
+      const UniqueFd accepted(accept4(port.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      char byte;
+      EXPECT_EQ(recv(accepted.get(), &byte, 1, 0), 1);
+    }
+  });
+  const absl::Status status = ControlClient::Connect({"127.0.0.1", port.number()}, {}, 2s).status();
+  closer.join();
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_NE(status.message().find("what listens there is no master"), std::string::npos) << status;
 }
 
 }  // namespace

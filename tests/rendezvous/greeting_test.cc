@@ -33,6 +33,7 @@ class GreetingTest : public testing::Test {
   absl::Status Await(Duration patience, int cancel_fd = -1) {
     return AwaitGreeting(ours_.get(), "10.0.0.7:29400", patience, cancel_fd);
   }
+  absl::Status AskInTls() { return CheckSpeaksNoTls(ours_.get(), "10.0.0.7:29400", 1min, -1); }
   void Say(std::string_view text) {
     EXPECT_EQ(send(theirs_.get(), text.data(), text.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(text.size()));
@@ -79,8 +80,31 @@ TEST_F(GreetingTest, AnEndWithoutAnAnswerIsNoMaster) {
     Hear();
     theirs_.reset();
   });
-  EXPECT_TRUE(absl::IsAborted(Await(2s)));
+  EXPECT_TRUE(absl::IsOutOfRange(Await(2s)));
   server.join();
+}
+
+TEST_F(GreetingTest, AnAlertOfTlsIsTls) {
+  Say(std::string_view("\x15\3\3\0\2\2\x46", 7));
+  theirs_.reset();
+  const absl::Status status = Await(1min);
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_EQ(status.message(), "10.0.0.7:29400: what listens there speaks TLS: give --tls-ca");
+}
+
+TEST_F(GreetingTest, WhoAnswersAHelloOfTlsSpeaksIt) {
+  Say(std::string_view("\x16\3\3\0\x7a\2\0\0\x76\3\3", 11));
+  EXPECT_TRUE(absl::IsUnimplemented(AskInTls()));
+}
+
+TEST_F(GreetingTest, WhoAnswersAHelloOfTlsWithSomethingElseDoesNot) {
+  Say("-ERR unknown command\r\n");
+  EXPECT_TRUE(AskInTls().ok());
+}
+
+TEST_F(GreetingTest, WhoClosesAfterAHelloOfTlsDoesNotSpeakIt) {
+  theirs_.reset();
+  EXPECT_TRUE(AskInTls().ok());
 }
 
 TEST_F(GreetingTest, WhatIsClosedAtOnceMayBeAProxyWithoutItsMaster) {
