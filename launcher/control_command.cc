@@ -26,6 +26,7 @@
 #include "launcher/watch_patience.h"
 #include "rendezvous/control_client.h"
 #include "rendezvous/credential_files.h"
+#include "rendezvous/security_log.h"
 #include "rendezvous/status_json.h"
 
 namespace muster {
@@ -218,6 +219,7 @@ int ControlCommand(const CommandSpec& command, const Options& options) {
   if (const absl::Status usable = CheckCredentials(security, *endpoints); !usable.ok()) {
     return FailWith(usable);
   }
+  LogExposure({security.token_file, security.tls.key});
   const Duration timeout = ParsePositiveSpan(options.text("timeout")).value();
   const FindFunction find = [&] { return FindMaster(*endpoints, security, timeout); };
   FoundMaster client = find();

@@ -16,6 +16,7 @@
 #include "launcher/exit_codes.h"
 #include "rendezvous/cluster.h"
 #include "rendezvous/last_will.h"
+#include "rendezvous/security_log.h"
 
 namespace muster {
 namespace {
@@ -42,6 +43,10 @@ uint64_t RandomSeed() {
 }
 
 std::unique_ptr<RendezvousClient> MakeClient(const AgentOptions& options) {
+  LogExposure({options.security.token_file, options.security.tls.key});
+  if (options.election.has_value()) {
+    LogExposure({options.election->etcd.key_file, options.election->etcd.password_file});
+  }
   ClusterOptions cluster;
   cluster.endpoints = options.endpoints();
   cluster.election = options.election;

@@ -100,7 +100,10 @@ int Serve(const MusterdCommand& command, const EnvMap& env) {
     const HostPort http{command.config.http->host, (*master)->http_port()};
     Log(LogLevel::kInfo, absl::StrCat("shows itself over HTTP on ", ToString(http)));
   }
-  const auto log_security = [&] { LogSecurity(command.config.security, command.config.listen); };
+  const auto log_security = [&config = command.config] {
+    LogExposure({config.election.etcd.key_file, config.election.etcd.password_file});
+    LogSecurity(config.security, config.listen);
+  };
   log_security();
   notify.Send(absl::StrCat("READY=1\nSTATUS=listens on ", where));
 

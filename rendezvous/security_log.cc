@@ -9,12 +9,16 @@
 
 namespace muster {
 
-void LogSecurity(const ServerSecurity& security, const HostPort& listen) {
-  for (const std::string& file : {security.token_file, security.tls.key}) {
+void LogExposure(const std::vector<std::string>& secrets) {
+  for (const std::string& file : secrets) {
     if (const std::string problem = ExposureOf(file); !problem.empty()) {
       Log(LogLevel::kWarning, problem);
     }
   }
+}
+
+void LogSecurity(const ServerSecurity& security, const HostPort& listen) {
+  LogExposure({security.token_file, security.tls.key});
   absl::Status tokens;
   if (!security.token_file.empty()) tokens = ReadTokens(security.token_file).status();
   const absl::StatusOr<std::string> certificate = CheckTlsFiles(security.tls);

@@ -166,6 +166,32 @@ class Table(Secured):
         self.assertEqual(asked.wait(), 78, asked.text())
         self.assert_one_line(asked, "without TLS the token could be read on its way")
 
+    def test_everybody_who_uses_a_secret_that_all_can_read_is_told_once(self):
+        folder = self.folder / "exposed"
+        folder.mkdir()
+        for name, source in (("token", self.files["token"]), ("key", self.files["agent"][1])):
+            shutil.copy(source, folder / name)
+            (folder / name).chmod(0o644)
+        cert, key = self.files["agent"]
+        daemon = self.musterd(*self.pair("server"), "--tls-ca", self.files["ca"], "--token-file", folder / "token")
+        daemon.wait_line(rf"warning musterd: {folder}/token can be read by every user of this machine: chmod 600 it$")
+        client = ["--rdzv-endpoint", daemon.endpoint, "--tls-ca", self.files["ca"], "--tls-cert", cert]
+        run = ["--nnodes", 1, "--rdzv-conf", "is_host=0", "--rdzv-id", "job"]
+        for words, code in ((["status"], 0), (["status", "--watch", "job"], 1), (["stop", "job"], 1), (["drain", "job"], 1),
+                            (["run", *run, "/bin/true"], 0)):
+            for token, own in (("token", key), (None, folder / "key")):
+                options = ["--token-file", folder / token if token else self.files["token"], "--tls-key", own]
+                asked = self.start(words[0], *client, *options, *words[1:])
+                self.assertEqual(asked.wait(), code, asked.text())
+                warnings = [line for line in asked.text("err").splitlines() if "every user" in line]
+                self.assertEqual(warnings, [f"muster: {folder}/{token or 'key'} can be read by every user of this machine: "
+                                            "chmod 600 it"])
+        # A group may.
+        (folder / "token").chmod(0o640)
+        status = self.start("status", *client, "--tls-key", key, "--token-file", folder / "token")
+        self.assertEqual((status.wait(), status.text("err")), (0, ""))
+        self.stop(daemon)
+
     def test_a_file_that_cannot_be_used_is_named_though_nobody_is_there(self):
         run = ["run", "--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{harness.free_port()}", "--rdzv-conf", "is_host=0",
                "--rdzv-id", "job"]
