@@ -97,6 +97,7 @@ class Program {
         facts_(CollectFacts(identity_, env, arguments_.backend)) {
     if (facts_.address.empty() && !facts_.master_addresses.empty()) {
       facts_.address = RouteAddress(facts_.master_addresses.front());
+      facts_.node_addresses = ResolvedAddresses(facts_.address);
     }
     if (torch_ == nullptr) return;
     facts_.libtorch = torch_->libtorch;

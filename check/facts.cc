@@ -34,6 +34,7 @@ template <typename AnyFacts, typename Visit>
 void ForEachList(AnyFacts& facts, Visit&& visit) {
   visit("infiniband", facts.infiniband);
   visit("host_address", facts.host_addresses);
+  visit("node_address", facts.node_addresses);
   visit("master_address", facts.master_addresses);
 }
 

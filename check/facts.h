@@ -43,6 +43,7 @@ struct Facts {
   std::vector<std::string> infiniband;        // "mlx5_0:1 ACTIVE"
   std::vector<Interface> interfaces;          // those that are up, loopback too
   std::vector<std::string> host_addresses;    // what the host's own name resolves to
+  std::vector<std::string> node_addresses;    // what `address` resolves to here
   std::vector<std::string> master_addresses;  // what MASTER_ADDR resolves to here
   std::map<std::string, std::string> variables;  // NCCL_*, GLOO_*, TP_*, CUDA_VISIBLE_DEVICES
 

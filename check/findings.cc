@@ -97,6 +97,40 @@ bool SpansHosts(const std::vector<const Facts*>& nodes) {
                      [&](const Facts* node) { return node->address != nodes[0]->address; });
 }
 
+// "10.0.0.2, fd00::2", for advice.
+std::string AddressesOf(const Facts& node) {
+  std::vector<std::string> addresses;
+  for (const Interface& interface : node.interfaces) {
+    for (const std::string& address : interface.addresses) {
+      if (!IsLoopbackHost(address)) addresses.push_back(address);
+    }
+  }
+  return addresses.empty() ? "none but loopback's" : absl::StrJoin(addresses, ", ");
+}
+
+// Gloo binds its sockets to it: NAT is no excuse.
+void AddLocalAddress(const Facts& node, Findings* findings) {
+  if (node.address.empty()) return;
+  const auto& found = node.node_addresses;
+  if (found.empty()) {
+    findings->push_back({kProblem, NodeText(node),
+                         absl::StrCat("--local-addr ", node.address, " is not known here"),
+                         "correct the name, or give an IP address"});
+    return;
+  }
+  const bool is_own = std::any_of(found.begin(), found.end(), [&](const std::string& address) {
+    // Of link-local addresses ("fe80::1%eth0") no list is kept.
+    return IsLoopbackHost(address) || absl::StrContains(address, '%') ||
+           InterfaceOf(node, address) != nullptr;
+  });
+  if (is_own) return;
+  findings->push_back(
+      {kProblem, NodeText(node),
+       absl::StrCat("--local-addr ", node.address, " is no address of this host"),
+       absl::StrCat("give one of its own, by which the others reach it, or leave it away; it has ",
+                    AddressesOf(node))});
+}
+
 void AddAddresses(const Observed& observed, const std::vector<const Facts*>& nodes,
                   Findings* findings) {
   for (size_t i = 1; i < nodes.size(); ++i) {
@@ -300,6 +334,7 @@ Findings FindingsOf(const Observed& observed) {
   const std::vector<const Facts*> nodes = NodesOf(observed);
   AddMissing(observed, &findings);
   AddDials(observed, &findings);
+  for (const Facts* node : nodes) AddLocalAddress(*node, &findings);
   AddAddresses(observed, nodes, &findings);
   AddDifferences(nodes, &findings);
   AddMtus(nodes, &findings);
@@ -340,17 +375,11 @@ Findings FindingsOf(const Facts& own, const Unreached& unreached) {
         return IsLoopbackHost(one.address) || InterfaceOf(own, one.address) != nullptr;
       });
   if (unreached.should_be_here && !unreached.attempts.empty() && !has_it) {
-    std::vector<std::string> own_addresses;
-    for (const Interface& interface : own.interfaces) {
-      for (const std::string& address : interface.addresses) {
-        if (!IsLoopbackHost(address)) own_addresses.push_back(address);
-      }
-    }
-    findings.push_back({kProblem, NodeText(own),
-                        absl::StrCat(unreached.option, " ", unreached.host,
-                                     " is no address of this host, where it should be"),
-                        absl::StrCat("give the address by which the others reach it; it has ",
-                                     absl::StrJoin(own_addresses, ", "))});
+    findings.push_back(
+        {kProblem, NodeText(own),
+         absl::StrCat(unreached.option, " ", unreached.host,
+                      " is no address of this host, where it should be"),
+         absl::StrCat("give the address by which the others reach it; it has ", AddressesOf(own))});
   } else {
     for (const Attempt& attempt : unreached.attempts) {
       findings.push_back(NoWay(own, unreached, attempt));

@@ -212,6 +212,7 @@ Facts CollectFacts(const Identity& identity, const EnvMap& env, const std::strin
   facts.infiniband = InfinibandPorts(root);
   facts.interfaces = InterfacesUp();
   facts.host_addresses = ResolvedAddresses(facts.host);
+  if (!identity.local_addr.empty()) facts.node_addresses = ResolvedAddresses(identity.local_addr);
   if (!identity.master_addr.empty()) {
     facts.master_addresses = ResolvedAddresses(identity.master_addr);
   }

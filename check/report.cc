@@ -112,8 +112,8 @@ std::string FindingLines(const std::vector<Finding>& findings) {
 
 // {"key": value, ...} of what the ranks send each other: a key that comes again is a list there.
 std::string FactsJson(const Facts& facts) {
-  const std::set<std::string> lists = {"infiniband", "host_address", "master_address", "interface",
-                                       "variable"};
+  const std::set<std::string> lists = {"infiniband",     "host_address", "node_address",
+                                       "master_address", "interface",    "variable"};
   const std::set<std::string> texts = {"host",     "address", "backend", "muster",
                                        "libtorch", "nccl",    "driver"};
   std::vector<std::string> members;

@@ -27,6 +27,7 @@ Facts FullFacts() {
   facts.interfaces = {
       {"lo", 65536, {"127.0.0.1", "::1"}}, {"eth0", 1500, {"10.0.0.7"}}, {"x", 9, {}}};
   facts.host_addresses = {"127.0.1.1"};
+  facts.node_addresses = {"10.0.0.7"};
   facts.master_addresses = {"10.0.0.1", "fd00::1"};
   facts.variables = {{"NCCL_DEBUG", "INFO"}, {"NCCL_ALGO", "a=b\nc\\d"}};
   return facts;

@@ -25,7 +25,7 @@ Facts Rank(int rank, int node, const std::string& host, const std::string& addre
   facts.muster = "0.1.0";
   facts.locked_memory = -1;
   facts.interfaces = {{"lo", 65536, {"127.0.0.1", "::1"}}, {"eth0", 1500, {address}}};
-  facts.host_addresses = {address};
+  facts.host_addresses = facts.node_addresses = {address};
   facts.master_addresses = {"10.0.0.1"};
   return facts;
 }
@@ -109,9 +109,22 @@ TEST(Findings, OfTheNetwork) {
           {"an address that two nodes have",
            [](Observed& all) {
              all.facts[1].address = "10.0.0.1";
-             all.facts[1].interfaces[1].addresses = {"10.0.0.1"};
+             all.facts[1].interfaces[1].addresses = all.facts[1].node_addresses = {"10.0.0.1"};
            },
            "problem | node 1 (b) | has the same address as node 0 (a): 10.0.0.1"},
+          {"a --local-addr of nobody",
+           [](Observed& all) {
+             all.facts[1].address = "10.9.9.9";
+             all.facts[1].node_addresses = {"10.9.9.9"};
+           },
+           "problem | node 1 (b) | --local-addr 10.9.9.9 is no address of this host | give one of "
+           "its own, by which the others reach it, or leave it away; it has 10.0.0.2"},
+          {"a --local-addr that is no name",
+           [](Observed& all) {
+             all.facts[1].address = "elsewhere";
+             all.facts[1].node_addresses = {};
+           },
+           "problem | node 1 (b) | --local-addr elsewhere is not known here | correct the name"},
           {"an address of NAT",
            [](Observed& all) { all.facts[0].master_addresses = {"198.51.100.1"}; },
            "remark | node 0 (a) | MASTER_ADDR 10.0.0.1 is no address of the host of rank 0"},
@@ -243,6 +256,7 @@ TEST(Findings, OfOneHostSayNothingOfItsName) {
   for (Facts& facts : observed.facts) {
     facts.host = "a";
     facts.address = "127.0.0.1";
+    facts.node_addresses = {"127.0.0.1"};
     facts.host_addresses = {};
     facts.master_addresses = {"127.0.0.1"};
   }

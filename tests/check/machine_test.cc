@@ -58,6 +58,7 @@ TEST(Machine, TellsWhatIsThere) {
   EXPECT_EQ(facts.all_gpus, 2);
   EXPECT_GT(facts.shared_memory, 0);
   EXPECT_THAT(facts.infiniband, ElementsAre("mlx5_0:1 ACTIVE", "mlx5_0:2 DOWN"));
+  EXPECT_THAT(facts.node_addresses, ElementsAre("10.0.0.7"));
   EXPECT_THAT(facts.master_addresses, ElementsAre("127.0.0.1"));
   EXPECT_THAT(facts.variables,
               UnorderedElementsAre(Pair("NCCL_DEBUG", "INFO"), Pair("GLOO_SOCKET_IFNAME", "eth0")));

@@ -46,6 +46,15 @@ class OneHost(Case):
         self.assertEqual(check.wait(), 0, check.text())
         self.terminate(job)
 
+    def test_a_local_addr_that_this_host_does_not_have(self):
+        for address, pattern in (("192.0.2.7", "--local-addr 192.0.2.7 is no address of this host\n +-> give one of its own, "),
+                                 ("nowhere.invalid", "--local-addr nowhere.invalid is not known here\n +-> correct the name")):
+            job = self.check("--local-addr", address)
+            self.assertEqual(job.wait(), 1, job.text())
+            self.assertRegex(job.text("out"), rf"\n1 problem\nproblem  node 0 \(.*\): {pattern}")
+        job = self.check("--local-addr", "localhost")
+        self.assertEqual(job.wait(), 0, job.text())
+
     def test_wrong_input_is_one_line(self):
         for args, pattern in ((("./trainer",), "unexpected './trainer': muster check runs a program of its own"),
                               (("--backend", "mpi"), "--backend: 'mpi' is not a choice: give auto, gloo or nccl"),
