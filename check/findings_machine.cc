@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -51,27 +52,36 @@ bool NcclNamesAny(absl::string_view list, const std::vector<std::string>& names)
   });
 }
 
-void AddInterfaceVariables(const Facts& node, Findings* findings) {
+// Only a remark on one host, where they choose no network, unless NCCL is going to fail on it.
+void AddInterfaceVariables(const Facts& node, bool spans_hosts, Findings* findings) {
   const std::vector<std::string> names = NamesOf(node.interfaces);
-  const auto add = [&](const char* variable, const std::string& value) {
+  const auto add = [&](const char* variable, const std::string& value, bool is_used,
+                       const char* by_whom) {
     findings->push_back(
-        {kProblem, NodeText(node),
-         absl::StrCat(variable, "=", value, " names no interface that is up on this host"),
+        {is_used ? kProblem : kRemark, NodeText(node),
+         absl::StrCat(variable, "=", value,
+                      " names no interface that is up on this host: ", by_whom),
          absl::StrCat("there are ", absl::StrJoin(names, ", "),
                       ": name one of them, or unset it: muster names the address")});
   };
-  for (const char* variable : {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"}) {
+  constexpr std::pair<const char*, const char*> kListed[] = {
+      {"GLOO_SOCKET_IFNAME", "Gloo in Python fails on it, muster's SDK does not look"},
+      {"TP_SOCKET_IFNAME", "RPC in Python takes it, muster's SDK does not look"}};
+  for (const auto& [variable, by_whom] : kListed) {
     const std::string value = VariableOf(node, variable);
     if (value.empty()) continue;
     for (const absl::string_view name : absl::StrSplit(value, ',')) {
       if (std::find(names.begin(), names.end(), name) == names.end()) {
-        add(variable, value);
+        add(variable, value, spans_hosts, by_whom);
         break;
       }
     }
   }
   const std::string nccl = VariableOf(node, "NCCL_SOCKET_IFNAME");
-  if (!nccl.empty() && !NcclNamesAny(nccl, names)) add("NCCL_SOCKET_IFNAME", nccl);
+  if (nccl.empty() || NcclNamesAny(nccl, names)) return;
+  const bool is_nccl = node.backend == "nccl";
+  add("NCCL_SOCKET_IFNAME", nccl, spans_hosts || is_nccl,
+      is_nccl ? "NCCL fails on it" : "NCCL fails on it, gloo does not look");
 }
 
 void AddHostName(const Facts& node, Findings* findings) {
@@ -154,7 +164,7 @@ void AddSharedMemory(const Facts& node, Findings* findings) {
 }  // namespace
 
 void AddMachineFindings(const Facts& node, bool spans_hosts, Findings* findings) {
-  AddInterfaceVariables(node, findings);
+  AddInterfaceVariables(node, spans_hosts, findings);
   if (spans_hosts) AddHostName(node, findings);
   AddWithoutPeers(node, findings);
   AddInfiniband(node, findings);

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <functional>
+#include <utility>
 
 namespace muster::check {
 namespace {
@@ -13,6 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 Facts Rank(int rank, int node, const std::string& host, const std::string& address) {
   Facts facts;
@@ -189,14 +191,32 @@ TEST(Findings, OfInterfaceVariables) {
     EXPECT_EQ(with("NCCL_SOCKET_IFNAME", value).empty(), is_fine || std::string(value) == "eth0,")
         << value;
   }
-  for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"}) {
+  const std::pair<const char*, const char*> kWhoTakesIt[] = {
+      {"GLOO_SOCKET_IFNAME", "Gloo in Python fails on it, muster's SDK does not look"},
+      {"NCCL_SOCKET_IFNAME", "NCCL fails on it, gloo does not look"},
+      {"TP_SOCKET_IFNAME", "RPC in Python takes it, muster's SDK does not look"}};
+  for (const auto& [name, who] : kWhoTakesIt) {
     EXPECT_THAT(Texts(with(name, "eth9")),
                 ElementsAre(HasSubstr(std::string("problem | node 1 (b) | ") + name +
-                                      "=eth9 names no interface that is up on this host | "
-                                      "there are lo, eth0: name one")))
+                                      "=eth9 names no interface that is up on this host: " + who +
+                                      " | there are lo, eth0: name one")))
         << name;
   }
   EXPECT_FALSE(with("NCCL_SOCKET_IFNAME", "^lo,eth").empty());
+}
+
+TEST(Findings, OfInterfaceVariablesThatNothingUsesOnOneHostAreRemarks) {
+  const auto with = [](const char* name, Observed observed) {
+    observed.facts.resize(1);
+    observed.world_size = 1;
+    observed.facts[0].variables[name] = "eth9";
+    return Texts(FindingsOf(observed));
+  };
+  for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"}) {
+    EXPECT_THAT(with(name, TwoNodes()), ElementsAre(StartsWith("remark | node 0 (a) | "))) << name;
+  }
+  EXPECT_THAT(with("NCCL_SOCKET_IFNAME", TwoNodesOfGpus()),
+              ElementsAre(StartsWith("problem | node 0 (a) | NCCL_SOCKET_IFNAME=eth9 names no ")));
 }
 
 TEST(Findings, OfGpus) {
