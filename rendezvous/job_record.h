@@ -46,6 +46,7 @@ struct NodeRecord {
   bool leaving = false;
   bool draining = false;  // it is to leave at the next commit point, or has been told to go
   std::vector<uint64_t> retired = {};
+  bool lost = false;  // of a job that has ended: gone without having heard the verdict
   bool operator==(const NodeRecord&) const = default;
 };
 

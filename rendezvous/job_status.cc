@@ -27,7 +27,7 @@ NodeState StateOfMember(const Node& node, const Seat& seat) {
 NodeState StateOf(const Node& node, const Seat* seat) {
   const bool is_done = seat != nullptr && HasSucceeded(*seat);
   if (is_done) return NodeState::kSucceeded;
-  if (!node.attached()) return NodeState::kLost;
+  if (!node.attached()) return node.is_lost() ? NodeState::kLost : NodeState::kLeft;
   if (node.leaving) return NodeState::kLeaving;
   if (seat != nullptr) return StateOfMember(node, *seat);
   const bool is_spare = node.waits && node.wait_reason.code == ReasonCode::kSpare;
@@ -182,6 +182,8 @@ const char* Label(NodeState state) {
       return "lost";
     case NodeState::kDraining:
       return "draining";
+    case NodeState::kLeft:
+      return "left";
   }
   return "";
 }

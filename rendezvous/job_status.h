@@ -28,11 +28,12 @@ enum class NodeState {
   kStopped,    // they have
   kSucceeded,  // its workers have all exited with 0
   kLeaving,    // it goes away on purpose
-  kLost,       // its connection is gone
+  kLost,       // its connection is gone, and nothing had told that it would be
   kDraining,   // its workers end at their next commit point, and then it goes
+  kLeft,       // it has gone in order: on purpose, or with the verdict
 };
 
-inline constexpr size_t kNodeStates = 11;
+inline constexpr size_t kNodeStates = 12;
 
 struct NodeStatus {
   std::string id;  // empty: a member that a recovering master has not heard of yet

@@ -125,7 +125,8 @@ void WriteProgress(const MasterReport& report, int64_t unix_ms, Writer* writer) 
 void WriteWorkers(const MasterReport& report, Writer* writer) {
   constexpr std::array kStates = {NodeState::kStarting,  NodeState::kRunning,  NodeState::kReady,
                                   NodeState::kDraining,  NodeState::kStopping, NodeState::kStopped,
-                                  NodeState::kSucceeded, NodeState::kLeaving,  NodeState::kLost};
+                                  NodeState::kSucceeded, NodeState::kLeaving,  NodeState::kLost,
+                                  NodeState::kLeft};
   writer->Begin("muster_agent_workers", "gauge",
                 "Workers of the current generation by the state of their node.");
   for (const JobReport& job : report.jobs) {

@@ -107,6 +107,7 @@ struct Node {
   } counted;
 
   bool attached() const { return stream != 0; }
+  bool is_lost() const { return !attached() && !leaving && !acknowledged; }
   // Could be a member of the next generation.
   bool is_candidate() const { return attached() && !leaving && !draining && stale_generation == 0; }
 };

@@ -73,6 +73,8 @@ Node& RoundMachine::Admit(const MessageArrived& event, const Hello& hello) {
     out_.Close(node.stream);
   }
   if (!is_same) Renew(node, hello);
+  if (phase_ == RoundPhase::kClosed && node.is_lost()) Changed();
+  node.acknowledged = false;
   node.hello = hello;
   node.peer_address = event.peer_address;
   node.next_port = hello.next_port;

@@ -67,7 +67,10 @@ void RoundMachine::MarkSucceeded(size_t rank, bool drained) {
 void RoundMachine::Lose(Node& node, const Reason& cause) {
   roster_.Unbind(node);
   node.waits = false;
-  if (phase_ == RoundPhase::kClosed) return;
+  if (phase_ == RoundPhase::kClosed) {
+    if (node.is_lost()) Changed();
+    return;
+  }
   const Seat* seat = SeatOf(node);
   if (seat != nullptr) {
     if (node.leaving) {

@@ -124,7 +124,7 @@ std::optional<JobRecord> RoundMachine::Record() const {
     // The others would be strangers to a master that starts again, and are none the worse for it.
     if (is_closed || node.last_group_rank >= 0 || is_special) {
       record.nodes.push_back({id, node.hello.incarnation, node.last_group_rank, node.leaving,
-                              node.draining, node.retired});
+                              node.draining, node.retired, is_closed && node.is_lost()});
     }
   }
   return record;
@@ -168,6 +168,7 @@ RoundMachine::RoundMachine(const JobRecord& record, uint64_t seed, Time now)
     node.leaving = from.leaving;
     node.draining = from.draining;
     node.retired = from.retired;
+    node.acknowledged = verdict_ && !from.lost;
   }
   if (phase_ == RoundPhase::kClosed) {
     roster_.TouchAll();

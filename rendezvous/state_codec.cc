@@ -46,6 +46,7 @@ void EncodeNodes(const JobRecord& from, v1::KeptJob* to) {
     if (node.last_group_rank >= 0) wire->set_last_group_rank(node.last_group_rank);
     wire->set_leaving(node.leaving);
     wire->set_draining(node.draining);
+    wire->set_lost(node.lost);
     for (const uint64_t incarnation : node.retired) wire->add_retired(incarnation);
   }
 }
@@ -142,6 +143,7 @@ void DecodeNodes(FieldCheck* check, const v1::KeptJob& from, JobRecord* to) {
     }
     node.leaving = wire.leaving();
     node.draining = wire.draining();
+    node.lost = wire.lost();
     node.retired.assign(wire.retired().begin(), wire.retired().end());
     if (!to->nodes.empty() && node.id <= to->nodes.back().id) {
       check->Fail("nodes are not in the order of their ids");

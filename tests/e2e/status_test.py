@@ -310,12 +310,19 @@ class StandingMaster(Status):
         self.assertEqual(impatient.wait(), 69)
         watch.wait_line(rf"^muster: {self.endpoint}: .*; looking for a master for up to 1h$", stream="err")
         told = len(self.answers(watch))
-        self.start("--listen", self.endpoint, "--state-dir", state, program=MUSTERD)
+        following = self.start("--listen", self.endpoint, "--state-dir", state, program=MUSTERD)
         self.wait_answer(watch, lambda job: job["step"] == 7, since=told)
         self.assertEqual(self.ask("stop", "digits")[0], 0)
         self.assertEqual([a.wait(), b.wait(), watch.wait()], [143, 143, 0])
         self.assertEqual(watch.text("err").count("looking for a master"), 1, "one line a loss")
         self.assertEqual({job["generation"] for job in self.answers(watch)[told:]}, {1})
+        # Both have heard the verdict, and the next master knows that, too.
+        for master in (following, None):
+            self.assertEqual([node["state"] for node in self.status()["nodes"]], ["left", "left"])
+            if master:
+                master.signal(signal.SIGKILL)
+                master.process.wait(harness.PATIENCE)
+                self.start("--listen", self.endpoint, "--state-dir", state, program=MUSTERD).wait_line("listens on")
 
     def test_a_watch_of_several_masters_goes_on_with_another_one(self):
         first = self.musterd()

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "tests/rendezvous/test_job.h"
 
@@ -87,6 +89,72 @@ TEST(JobStatus, EveryStateOfANodeIsTold) {
   job.Succeeded("a");
   job.Say("c", Leaving{2, LeaveCause::kSignal, "SIGTERM"});
   EXPECT_EQ(States(job), "a:succeeded c:leaving");
+  job.Break("c");
+  EXPECT_EQ(States(job), "a:waiting c:left");
+}
+
+// Each way in which a job of a and b, with the spare c, can end.
+struct Ending {
+  const char* name;
+  std::function<void(TestJob*)> end;
+  const char* states;  // when all have heard the verdict and gone
+};
+
+TEST(JobStatus, WhoHasHeardTheVerdictAndGoneIsNotLost) {
+  const auto both = [](TestJob* job, const AgentMessage& message) {
+    for (const char* name : {"a", "b"}) job->Say(name, message);
+  };
+  const std::vector<Ending> endings = {
+      {"success", [&](TestJob* job) { both(job, WorkersSucceeded{1}); },
+       "a:succeeded b:succeeded c:left"},
+      {"failure",
+       [&](TestJob* job) {
+         job->Failed("b", 3, 60s);
+         both(job, WorkersStopped{1});
+       },
+       "a:left b:left c:left"},
+      {"stop",
+       [&](TestJob* job) {
+         job->Step(StopRequested{"anna"});
+         both(job, WorkersStopped{1});
+       },
+       "a:left b:left c:left"},
+      {"drain",
+       [&](TestJob* job) {
+         job->Step(DrainRequested{"", "anna", 90s});
+         both(job, WorkersSucceeded{1, 0, true});
+       },
+       "a:left b:left c:left"},
+  };
+  for (const Ending& ending : endings) {
+    SCOPED_TRACE(ending.name);
+    TestJob job(NodesFrom(2, 2));
+    for (const char* name : {"a", "b", "c"}) job.Join(name);
+    ending.end(&job);
+    ASSERT_EQ(Of(job).phase, RoundPhase::kClosed);
+    for (const char* name : {"a", "b", "c"}) job.Break(name, /*half_closed=*/true);
+    EXPECT_EQ(States(job), ending.states);
+    // The places are forgotten with the master.
+    job.Restart();
+    EXPECT_EQ(States(job), "a:left b:left c:left");
+  }
+}
+
+TEST(JobStatus, WhoVanishedBeforeTheVerdictOrWithoutHearingItIsLost) {
+  TestJob job(NodesFrom(3, 3));
+  for (const char* name : {"a", "b", "c"}) job.Join(name);
+  job.Step(StopRequested{"anna"});
+  job.Break("a");
+  for (const char* name : {"b", "c"}) job.Stopped(name);
+  ASSERT_EQ(Of(job).phase, RoundPhase::kClosed);
+  job.Break("b");
+  job.Break("c", /*half_closed=*/true);
+  EXPECT_EQ(States(job), "a:lost b:lost c:left");
+  job.Restart();
+  EXPECT_EQ(States(job), "a:lost b:lost c:left");
+  job.Rejoin("b", WorkersPhase::kNone);
+  job.Break("b", /*half_closed=*/true);
+  EXPECT_EQ(States(job), "a:lost b:left c:left");
 }
 
 TEST(JobStatus, ADrainIsWaitedForAndHasADeadline) {

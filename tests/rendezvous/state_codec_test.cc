@@ -71,6 +71,7 @@ class Generator {
     for (int i = 0; i < Int(0, 3); ++i) {
       NodeRecord node{"node" + std::to_string(i), random_(), Int(-1, 9), Int(0, 1) == 1};
       node.draining = Int(0, 1) == 1;
+      node.lost = Int(0, 1) == 1;
       for (int j = Int(0, 2); j > 0; --j) node.retired.push_back(random_());
       record->nodes.push_back(node);
     }
