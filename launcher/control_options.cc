@@ -104,7 +104,9 @@ constexpr OptionSpec kAtMost{
     .metavar = "TIME",
     .default_note = "the job's join_timeout",
     .has_pet = false,
-    .help = "Workers that have come to no commit point after so long are stopped.",
+    .help =
+        "Workers that have come to no commit point after so long are stopped. Every launcher of a "
+        "whole job then returns 143, as after muster stop.",
     .check = Checked<ParsePositiveSpan>,
 };
 

@@ -72,9 +72,11 @@ Kubernetes say, and this over the default. A time is in seconds or has a unit: 3
   }
   absl::StrAppend(&out, R"(.SH EXIT STATUS
 The code of the worker that failed first, or 128 and the number of the signal that ended it. 0: the
-job succeeded. muster's own: 2 the command line is wrong, 69 no master, 70 a fault in muster,
-71 no process can be made, 73 a log cannot be written, 75 the rendezvous timed out, 77 refused,
-78 it does not work here, 126 and 127 the program cannot be executed or found.
+job succeeded. 143: also where an operator stopped the job, or drained it and its workers came to no
+commit point in time (muster drain --at-most). muster's own: 2 the command line is wrong, 69 no
+master, 70 a fault in muster, 71 no process can be made, 73 a log cannot be written, 75 the
+rendezvous timed out, 77 refused, 78 it does not work here, 126 and 127 the program cannot be
+executed or found.
 .SH ENVIRONMENT
 Each option's variable is given with it. Within a step of Slurm the number of nodes, the job's id,
 the rank and the endpoint come from SLURM_NNODES, SLURM_JOB_ID, SLURM_NODEID and

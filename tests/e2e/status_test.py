@@ -144,6 +144,16 @@ class EmbeddedMaster(Status):
         self.assertEqual(a.wait(), 0)
         self.assert_nothing_left(a, b)
 
+    def test_workers_that_come_to_no_commit_point_in_time_are_stopped_and_the_launchers_return_143(self):
+        deaf = [self.start("run", "--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", self.endpoint, "--rdzv-id",
+                           "digits", "--node-id", name, *harness.bash("echo up; exec sleep 1000")) for name in "ab"]
+        for job in deaf:
+            job.wait_line("^up$")
+        self.assertEqual(self.ask("drain", "digits", "--at-most", "100ms")[0], 0)
+        self.assertEqual([job.wait() for job in deaf], [143, 143])
+        self.assertRegex(deaf[0].text("err"), "job ended while it was drained by ")
+        self.assert_nothing_left(*deaf)
+
 
 class LocalJobs(Status):
     """Jobs of one node: no master to ask, the launchers answer themselves."""
