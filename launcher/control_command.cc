@@ -27,6 +27,7 @@
 #include "rendezvous/control_client.h"
 #include "rendezvous/credential_files.h"
 #include "rendezvous/security_log.h"
+#include "rendezvous/settings.h"
 #include "rendezvous/status_json.h"
 
 namespace muster {
@@ -93,7 +94,8 @@ int Watch(const Options& options, FoundMaster client, const FindFunction& find) 
   v1::StatusRequest request;
   request.set_job_id(options.program);
   Printer print(options.text("output"), /*is_watch=*/true);
-  WatchPatience patience(ParseSpan(options.text("reconnect")).value());
+  const Duration reconnect = ParseSpan(options.text("reconnect")).value();
+  WatchPatience patience(reconnect);
   int printed = 0;
   const auto take = [&](const v1::StatusResponse& status) {
     patience.Heard();
@@ -110,7 +112,7 @@ int Watch(const Options& options, FoundMaster client, const FindFunction& find) 
     if (!next) return Fail(watched);
     if (is_news) {
       Log(LogLevel::kWarning, absl::StrCat(watched.message(), "; looking for a master for up to ",
-                                           options.text("reconnect")));
+                                           DurationText(reconnect)));
     }
     WaitUntil(*next);
     client = find();

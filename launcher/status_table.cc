@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
@@ -64,8 +65,15 @@ std::string Headline(const v1::JobStatus& job) {
     absl::StrAppend(&text, "; step ", job.step(), " ", Age(job.progress_ago_ms()), " ago");
   }
   if (job.waiting() > 0) absl::StrAppend(&text, "; ", Counted(job.waiting(), "node"), " waiting");
-  return absl::StrCat(text, "; ", job.restarts_used(), " of ",
-                      Counted(job.restarts_max(), "restart"), " used");
+  return absl::StrCat(text, "; ", job.restarts_used(), " of ", job.restarts_max(),
+                      " restarts used");
+}
+
+// "stopping: 1 of 2 members have stopped": many a reason begins with the phase.
+std::string PhaseAndHeadline(const v1::JobStatus& job) {
+  const std::string phase = absl::StrCat(Word(job.phase()), ": ");
+  const std::string headline = Headline(job);
+  return absl::StartsWith(headline, phase) ? headline : phase + headline;
 }
 
 std::string Ranks(const v1::NodeStatus& node) {
@@ -136,8 +144,8 @@ std::string StatusTable(const v1::StatusResponse& status, bool is_wide) {
   if (status.jobs().empty()) return trouble + "no jobs\n";
   if (status.jobs_size() > 1) return trouble + Jobs(status);
   const v1::JobStatus& job = status.jobs(0);
-  return absl::StrCat(trouble, OneLine(job.job_id()), ": ", Word(job.phase()), ": ", Headline(job),
-                      "\n", job.nodes().empty() ? "" : Nodes(job, is_wide),
+  return absl::StrCat(trouble, OneLine(job.job_id()), ": ", PhaseAndHeadline(job), "\n",
+                      job.nodes().empty() ? "" : Nodes(job, is_wide),
                       is_wide ? Incidents(job) : "");
 }
 

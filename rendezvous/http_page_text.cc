@@ -36,6 +36,10 @@ function seconds(ms) {
   return Math.ceil(ms / 1000) + " s";
 }
 
+function counted(number, noun) {
+  return number + " " + noun + (number === 1 ? "" : "s");
+}
+
 function add(parent, tag, text) {
   const element = document.createElement(tag);
   if (text !== undefined && text !== null) element.textContent = String(text);
@@ -67,10 +71,12 @@ function show(status) {
   for (const job of status.jobs) {
     add(jobs, "h2", job.job);
     const left = job.why.time_left_ms;
-    add(jobs, "p", job.phase + ": " + job.why.text +
+    const phase = job.phase + ": ";
+    add(jobs, "p", (job.why.text.startsWith(phase) ? "" : phase) + job.why.text +
         (left === null ? "" : "; at most " + seconds(left) + " more") +
-        ". Generation " + job.generation + ", " + job.members + " nodes, " + job.world_size +
-        " workers, " + job.restarts_used + " of " + job.restarts_max + " restarts used." +
+        ". Generation " + job.generation + ", " + counted(job.members, "node") + ", " +
+        counted(job.world_size, "worker") + ", " + job.restarts_used + " of " +
+        job.restarts_max + " restarts used." +
         (job.step === null ? "" : " Step " + job.step + ", " + seconds(job.progress_ago_ms) +
         " ago."));
     table(jobs, NODE, job.nodes);

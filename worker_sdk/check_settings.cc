@@ -42,9 +42,14 @@ CheckOptions WithEnvironment(CheckOptions options) {
   });
 }
 
+std::string EveryText(const CheckOptions& options) {
+  if (options.every() == 1) return "every step";
+  return "every " + std::to_string(options.every()) + " steps";
+}
+
 std::string CheckText(const CheckOptions& options) {
   std::string text;
-  if (options.on()) text += " with a check every " + std::to_string(options.every()) + " steps";
+  if (options.on()) text += " with a check " + EveryText(options);
   if (!options.warn_of_same_batch()) text += " with no warning of a same batch";
   return text;
 }

@@ -12,6 +12,9 @@ namespace muster {
 CheckOptions WithEnvironment(CheckOptions options, const Environment& environment);
 CheckOptions WithEnvironment(CheckOptions options);
 
+// "every step", "every 100 steps".
+std::string EveryText(const CheckOptions& options);
+
 // What the ranks must agree on; empty with the defaults.
 std::string CheckText(const CheckOptions& options);
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "worker_sdk/check_settings.h"
 #include "worker_sdk/checkpoint_file.h"
 #include "worker_sdk/membership.h"
 
@@ -236,7 +237,7 @@ void DdpCheck::Report() {
   reported_ = true;
   if (!world_.leader()) return;
   const std::string ranks = std::to_string(world_.size()) + " ranks";
-  Say("check of " + ranks + ", every " + std::to_string(options_.every()) + " steps" +
+  Say("check of " + ranks + ", " + EveryText(options_) +
       (split_.answer().empty()
            ? Line("data split", "no DistributedSampler of " + ranks + " that could be compared",
                   "?")

@@ -10,7 +10,8 @@ std::unique_ptr<muster::Schedule> MakeSchedule(torch::optim::Optimizer& optimize
                                                const StepOptions& options, int64_t steps) {
   if (options.warmup >= steps) {
     throw UsageError("--warmup " + std::to_string(options.warmup) +
-                     " is too long for a training of " + std::to_string(steps) + " steps");
+                     " is too long for a training of " + std::to_string(steps) +
+                     (steps == 1 ? " step" : " steps"));
   }
   if (options.cosine) {
     return std::make_unique<muster::Cosine>(optimizer, steps,

@@ -191,7 +191,7 @@ TEST(Findings, OfInterfaceVariables) {
     EXPECT_EQ(with("NCCL_SOCKET_IFNAME", value).empty(), is_fine || std::string(value) == "eth0,")
         << value;
   }
-  const std::pair<const char*, const char*> kWhoTakesIt[] = {
+  constexpr std::pair<const char*, const char*> kWhoTakesIt[] = {
       {"GLOO_SOCKET_IFNAME", "Gloo in Python fails on it, muster's SDK does not look"},
       {"NCCL_SOCKET_IFNAME", "NCCL fails on it, gloo does not look"},
       {"TP_SOCKET_IFNAME", "RPC in Python takes it, muster's SDK does not look"}};

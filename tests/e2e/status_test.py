@@ -50,8 +50,8 @@ class Status(Case):
         self.assertEqual((code, err), (0, ""))
         return json.loads(out)["jobs"][0]
 
-    def watch(self):
-        return self.start("status", "digits", "--watch", "-o", "json", "--rdzv-endpoint", self.endpoint)
+    def watch(self, *options):
+        return self.start("status", "digits", "--watch", "-o", "json", "--rdzv-endpoint", self.endpoint, *options)
 
     def answers(self, watch):
         """All complete documents that the watch has printed so far."""
@@ -312,13 +312,13 @@ class StandingMaster(Status):
         daemon = self.musterd("--state-dir", state)
         a, b = self.node("a", conf=["is_host=0"]), self.node("b", conf=["is_host=0"])
         a.wait_line(r"^up \d 1$")  # the master knows the job
-        watch = self.watch()
+        watch = self.watch("--reconnect", 5400)
         self.wait_answer(watch, lambda job: job["step"] == 7)
         impatient = self.start("status", "digits", "--watch", "--reconnect", 0, "--rdzv-endpoint", self.endpoint)
         impatient.wait_line("^b +ready")
         daemon.signal(signal.SIGKILL)
         self.assertEqual(impatient.wait(), 69)
-        watch.wait_line(rf"^muster: {self.endpoint}: .*; looking for a master for up to 1h$", stream="err")
+        watch.wait_line(rf"^muster: {self.endpoint}: .*; looking for a master for up to 90m$", stream="err")
         told = len(self.answers(watch))
         following = self.start("--listen", self.endpoint, "--state-dir", state, program=MUSTERD)
         self.wait_answer(watch, lambda job: job["step"] == 7, since=told)

@@ -86,6 +86,10 @@ TEST(StatusTable, AWaitingJobSaysForWhatAndAClosedOneHowItEnded) {
   job->mutable_why()->set_time_left_ms(59'000);
   EXPECT_EQ(StatusTable(status, false),
             "digits: forming: waiting for nodes: 1 of 2 are here; at most 59s more\n");
+  job->set_phase(v1::JOB_PHASE_STOPPING);
+  job->mutable_why()->clear_time_left_ms();
+  job->mutable_why()->set_text("stopping: 0 of 2 members have stopped");
+  EXPECT_EQ(StatusTable(status, false), "digits: stopping: 0 of 2 members have stopped\n");
   job->set_phase(v1::JOB_PHASE_CLOSED);
   job->mutable_verdict()->set_succeeded(true);
   EXPECT_EQ(StatusTable(status, false), "digits: closed: succeeded\n");
@@ -93,6 +97,14 @@ TEST(StatusTable, AWaitingJobSaysForWhatAndAClosedOneHowItEnded) {
   job->mutable_verdict()->set_exit_code(9);
   job->mutable_verdict()->set_cause("job failed: rank 3");
   EXPECT_EQ(StatusTable(status, false), "digits: closed: job failed: rank 3 (exit code 9)\n");
+}
+
+TEST(StatusTable, OneRestartThatIsAllowedIsStillCountedAmongRestarts) {
+  v1::StatusResponse status;
+  *status.add_jobs() = Running("digits");
+  status.mutable_jobs(0)->set_restarts_used(0);
+  status.mutable_jobs(0)->set_restarts_max(1);
+  EXPECT_NE(StatusTable(status, false).find("; 0 of 1 restarts used\n"), std::string::npos);
 }
 
 TEST(StatusTable, SeveralJobsHaveALineEach) {

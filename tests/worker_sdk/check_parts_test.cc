@@ -46,6 +46,11 @@ TEST(CheckSettings, TheEnvironmentWinsAndABadValueIsOneLine) {
   EXPECT_THROW(Read({}, CheckOptions().every(0)), Error);
 }
 
+TEST(CheckSettings, ACheckOfEachStepIsNotOneOfEvery1Steps) {
+  EXPECT_EQ(CheckText(CheckOptions().on(true).every(1)), " with a check every step");
+  EXPECT_EQ(CheckText(CheckOptions().on(true).every(7)), " with a check every 7 steps");
+}
+
 // What rank `rank` of `ranks` notes of the first `count` of its indices.
 Pass PassOf(Slice slice, const std::vector<int64_t>& order, size_t count) {
   PassLog log;
