@@ -142,7 +142,7 @@ Called by the name `torchrun`, muster behaves as `muster run`. Exit codes:
 * The command line wins over the `PET_` variable, that over another variable, this over what the
   cluster's scheduler says, this over the default. A switch as a variable is a number (0: off) or
   `true`, `yes`, `on`, `false`, `no`, `off`. A `PET_` or `MUSTER_` variable that is set and empty is
-  an error.
+  an error, and so is an option with an empty value that says nothing.
 * A TIME is seconds or has a unit: `30`, `0.5`, `500ms`, `5m`, `1h`.
 * `--dry-run` prints the plan, each value with where it comes from.
 * Options marked * are not torchrun's.

@@ -42,11 +42,6 @@ absl::Status CheckedShell(absl::string_view text) {
       absl::StrCat(Quoted(text), " is not a choice: give bash, zsh or fish"));
 }
 
-absl::Status CheckedNotEmpty(absl::string_view text) {
-  if (!text.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError("an empty text will not do: give a name");
-}
-
 using enum OptionKind;
 using enum OptionGroup;
 
@@ -69,8 +64,7 @@ constexpr OptionSpec kOptions[] = {
      .check = Checked<ParseSwitch>},
     {.name = "role", .group = kWorkers, .metavar = "NAME", .default_text = "default",
      .help = "What the workers of this node are called (ROLE_NAME, and in the prefix of their "
-             "lines).",
-     .check = CheckedNotEmpty},
+             "lines)."},
     {.name = "virtual-local-rank", .kind = kSwitch, .group = kWorkers,
      .help = "Every worker sees LOCAL_RANK 0 and only its own GPU.",
      .check = Checked<ParseSwitch>},
@@ -110,9 +104,11 @@ constexpr OptionSpec kOptions[] = {
              "in turn. With the backend etcd: its members, port 2379."},
     {.name = "rdzv-id", .group = kNodes, .metavar = "ID", .default_text = "none",
      .default_note = "none; random with one node",
+     .may_be_empty = true,
      .help = "Name of the job, the same on all nodes and different from other jobs at the "
              "endpoint."},
     {.name = "rdzv-conf", .group = kNodes, .metavar = "KEY=VALUE,...",
+     .may_be_empty = true,
      .help = "Details: join_timeout (600 s), last_call_timeout (30 s), keep_alive_interval (5 s), "
              "keep_alive_max_attempt (3), is_host, timeout (900 s, static only); for etcd: "
              "protocol, ca_cert, ssl_cert, ssl_cert_key, user, password_file, etcd_prefix "
@@ -135,8 +131,7 @@ constexpr OptionSpec kOptions[] = {
     {.name = "node-id", .group = kNodes, .metavar = "NAME",
      .default_note = "from the node rank, SLURM_NODEID, JOB_COMPLETION_INDEX or the host name",
      .in_torchrun = false,
-     .help = "Name of this node in the job; it keeps its ranks under this name.",
-     .check = CheckedNotEmpty},
+     .help = "Name of this node in the job; it keeps its ranks under this name."},
     {.name = "topology-key", .group = kNodes, .metavar = "KEY", .in_torchrun = false,
      .help = "New nodes get ranks in the order of this text (2 before 10), so that neighbours in "
              "the network are neighbours in rank."},
@@ -181,6 +176,7 @@ constexpr OptionSpec kOptions[] = {
      .check = Checked<ParseSpan>},
     {.name = "fatal-exit-codes", .group = kFailures, .metavar = "CODES",
      .default_note = "none", .in_torchrun = false,
+     .may_be_empty = true,
      .help = "Exit codes of a worker that end the job at once, as in 3,64-78; 128 + n for signal "
              "n.",
      .check = Checked<ParseExitCodes>},
@@ -234,6 +230,7 @@ constexpr OptionSpec kOptions[] = {
     {.name = "log-line-prefix-template", .group = kOutput, .metavar = "TEXT",
      .default_text = "[${role_name}${local_rank}]:",
      .variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
+     .may_be_empty = true,
      .help = "Prefix of the lines of --tee, with ${role_name} ${local_rank} ${rank} ${hostname}."},
     {.name = "log-max-bytes", .group = kOutput, .metavar = "BYTES", .default_text = "0",
      .default_note = "no limit", .in_torchrun = false,
@@ -245,38 +242,36 @@ constexpr OptionSpec kOptions[] = {
      .help = "How many files of one stream are kept with --log-max-bytes.",
      .check = CheckedWhole<1, 1000>},
     {.name = "local-ranks-filter", .group = kOutput, .metavar = "RANKS", .default_note = "all",
+     .may_be_empty = true,
      .help = "Local ranks whose output reaches the console, as in 0,1.",
      .check = Checked<ParseRanks>},
     {.name = "duplicate-stdout-filters", .group = kOutput, .metavar = "TEXTS",
+     .may_be_empty = true,
      .help = "Lines of tee'd stdout with one of these texts are also written to "
              "filtered_stdout.log. A comma within a text is written twice.",
      .check = Checked<ParseFilters>},
     {.name = "duplicate-stderr-filters", .group = kOutput, .metavar = "TEXTS",
+     .may_be_empty = true,
      .help = "The same for stderr and filtered_stderr.log.",
      .check = Checked<ParseFilters>},
 
     // ── Security ──
     {.name = "tls-ca", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TLS_CA",
      .in_torchrun = false,
-     .help = "Talk to the master over TLS; its certificate must be of the CA in this PEM file.",
-     .check = CheckedNotEmpty},
+     .help = "Talk to the master over TLS; its certificate must be of the CA in this PEM file."},
     {.name = "tls-cert", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TLS_CERT",
      .in_torchrun = false,
      .help = "Certificate of this node (PEM): shown to the master, and to the others by the node "
-             "that hosts it. With --tls-ca and without this one a node does not host.",
-     .check = CheckedNotEmpty},
+             "that hosts it. With --tls-ca and without this one a node does not host."},
     {.name = "tls-key", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TLS_KEY",
      .in_torchrun = false,
-     .help = "The key of that certificate (PEM).",
-     .check = CheckedNotEmpty},
+     .help = "The key of that certificate (PEM)."},
     {.name = "tls-server-name", .group = kSecurity, .metavar = "NAME",
      .default_note = "the endpoint's host", .in_torchrun = false,
-     .help = "Name that the master's certificate must have.",
-     .check = CheckedNotEmpty},
+     .help = "Name that the master's certificate must have."},
     {.name = "token-file", .group = kSecurity, .metavar = "FILE", .variable = "MUSTER_TOKEN_FILE",
      .in_torchrun = false,
-     .help = "File with the token that the master wants, sent only over TLS or within this host.",
-     .check = CheckedNotEmpty},
+     .help = "File with the token that the master wants, sent only over TLS or within this host."},
     {.name = "allowed-peers", .group = kSecurity, .metavar = "NAMES", .default_note = "any",
      .in_torchrun = false,
      .help = "Names in certificates (DNS, IP address, URI; *.example.org), one of which a node "

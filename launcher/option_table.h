@@ -30,7 +30,8 @@ struct OptionSpec {
   const char* default_note = "";  // what --help says instead of it, where the default is computed
   const char* variable = "";      // one more environment variable; after PET_, before the default
   bool in_torchrun = true;
-  bool has_pet = true;  // there is a PET_ variable
+  bool has_pet = true;        // there is a PET_ variable
+  bool may_be_empty = false;  // an empty value on the command line says something
   const char* help = "";
   // OK, or "what is wrong: what to give" with the text in it. Null: any text will do.
   absl::Status (*check)(absl::string_view text) = nullptr;

@@ -71,6 +71,13 @@ absl::Status SetChecked(const OptionSpec& spec, Setting setting, Options* option
   return absl::OkStatus();
 }
 
+// What a script gives for a variable that it has not set: never what it means.
+absl::Status GivenAndEmpty(const OptionSpec& spec) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", spec.name, " is empty: give ",
+      spec.kind == OptionKind::kSwitch ? "yes or no" : spec.metavar, ", or leave it out"));
+}
+
 absl::Status SetAndEmpty(absl::string_view variable) {
   return absl::InvalidArgumentError(
       absl::StrCat(variable, " is set and empty: give it a value or unset it"));
@@ -128,12 +135,20 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words, cons
   absl::Status parsed = cli.Parse(std::move(line->options));
   if (!parsed.ok()) return parsed;
   parsed = cli.ForEach([&options](const OptionSpec& spec, const std::string& text) {
+    // CLI11 has this text for an empty value of a switch.
+    const bool is_empty = text.empty() || (spec.kind == OptionKind::kSwitch && text == "''");
+    if (is_empty && !spec.may_be_empty) return GivenAndEmpty(spec);
     return SetChecked(spec, {text, Source::kCommandLine, absl::StrCat("--", spec.name)}, &options);
   });
   if (!parsed.ok()) return parsed;
 
   if (!line->program.empty()) {
     options.program = line->program.front();
+    if (options.program.empty() && !command.ends_at_program) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "muster ", command.name, ": an argument is empty: ",
+          *command.arguments == 0 ? "" : "give the name of a job, or ", "leave it out"));
+    }
     options.arguments.assign(line->program.begin() + 1, line->program.end());
   }
   return options;

@@ -173,6 +173,13 @@ TEST_P(EachOption, AnEmptyVariableIsAnErrorUnlessItIsOtherProgramsToo) {
             absl::StartsWith(other, "MUSTER_") ? other + problem : "");
 }
 
+TEST_P(EachOption, AnEmptyValueIsAnErrorUnlessItSaysSomething) {
+  const std::string problem = ProblemOf({absl::StrCat(dashed(), "="), "p"});
+  EXPECT_EQ(problem.empty(), spec().may_be_empty) << problem;
+  if (problem.empty()) return;
+  EXPECT_THAT(problem, StartsWith(dashed() + " is empty: give "));
+}
+
 TEST_P(EachOption, TheLastOfTwoCounts) {
   if (spec().kind == OptionKind::kSwitch) {
     Options options = ParseOptions({dashed(), dashed() + "=no", "p"}, {}).value();
