@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "agent/agent_loop.h"
 #include "launcher/options.h"
 
@@ -15,6 +16,9 @@ namespace muster {
 class ClusterDoor {
  public:
   virtual ~ClusterDoor() = default;
+
+  // Whether the files of a node's credentials can be used; FailedPrecondition, one line.
+  virtual absl::Status CheckFiles(const AgentOptions& options) = 0;
 
   virtual RendezvousFactory factory() = 0;
 

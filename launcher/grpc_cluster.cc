@@ -15,6 +15,7 @@
 #include "launcher/control_command.h"
 #include "launcher/exit_codes.h"
 #include "rendezvous/cluster.h"
+#include "rendezvous/credential_files.h"
 #include "rendezvous/last_will.h"
 #include "rendezvous/security_log.h"
 
@@ -91,6 +92,13 @@ std::optional<EtcdElectionOptions> ElectionOf(std::map<std::string, std::string>
 
 class GrpcCluster : public ClusterDoor {
  public:
+  absl::Status CheckFiles(const AgentOptions& options) override {
+    const ClientSecurity& security = options.security;
+    const absl::Status files = muster::CheckFiles(security.tls, security.token_file);
+    if (!files.ok() || !options.election.has_value()) return files;
+    return muster::CheckFiles(options.election->etcd);
+  }
+
   RendezvousFactory factory() override { return MakeClient; }
 
   int Control(const CommandSpec& command, const Options& options) override {

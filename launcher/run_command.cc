@@ -77,6 +77,10 @@ int RunPlan(Plan* plan, bool is_dry_run, char** argv) {
   if (plan->spans_nodes() && cluster == nullptr) return BecomeCluster(argv);
 
   SetLogLevel(plan->log_level);
+  if (plan->spans_nodes()) {
+    const absl::Status usable = cluster->CheckFiles(plan->agent);
+    if (!usable.ok()) return FailWith(usable);
+  }
   for (const std::string& warning : plan->warnings) Log(LogLevel::kWarning, warning);
   for (const std::string& remark : plan->remarks) Log(LogLevel::kDebug, remark);
   UniqueFd name_lock = ClaimName(plan);

@@ -200,6 +200,12 @@ class Table(Secured):
             self.assertEqual(node.wait(), 78, node.text())
             self.assert_one_line(node, "^muster: cannot read /nowhere/file: No such file or directory")
 
+    def test_a_file_that_cannot_be_used_is_all_that_is_said(self):
+        node = self.start("run", "--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{harness.free_port()}", "--token-file",
+                          "/nowhere/file", "/bin/true")
+        self.assertEqual(node.wait(), 78, node.text())
+        self.assert_one_line(node, "^muster: cannot read /nowhere/file: No such file or directory")
+
 
 class Rotation(Secured):
     def test_certificates_change_without_a_restart(self):
