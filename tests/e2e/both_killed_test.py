@@ -75,7 +75,7 @@ class BothKilled(Case):
             group.mkdir()
         except OSError as problem:
             self.skipTest(f"no cgroup v2 can be written here: {problem}")
-        self.addCleanup(lambda: [folder.rmdir() for folder in (*group.glob("muster-*"), group)])
+        self.addCleanup(lambda: [os.rmdir(folder) for folder, _, _ in os.walk(group, topdown=False)])
         if not (group / "cgroup.kill").exists():
             self.skipTest("this kernel has no cgroup.kill")
         job, _ = self.start_family(["bash", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', group])
