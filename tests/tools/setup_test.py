@@ -21,7 +21,7 @@ class Setup(unittest.TestCase):
         (self.folder / "tools").mkdir()
         for name in ("setup", "lib.sh", "debian-packages.txt"):
             shutil.copy(ROOT / "tools" / name, self.folder / "tools")
-        for name in ("get_libtorch", "get_digits"):
+        for name in ("get_libtorch", "get_digits", "get_clang_tidy"):
             self.command(self.folder / "tools" / name, f"echo {name} >>{self.folder}/done")
         (self.folder / "bin").mkdir()
 
@@ -56,11 +56,11 @@ class Setup(unittest.TestCase):
     def test_nothing_is_installed_where_all_is_there(self):
         done = self.run_setup(dpkg_query=INSTALLED, apt_get="echo called; exit 1")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
-        self.assertEqual(self.steps(), ["get_libtorch", "get_digits"])
+        self.assertEqual(self.steps(), ["get_libtorch", "get_digits", "get_clang_tidy"])
 
     def test_libtorch_can_be_left_out(self):
         self.assertEqual(self.run_setup("--without-torch", dpkg_query=INSTALLED).returncode, 0)
-        self.assertEqual(self.steps(), ["get_digits"])
+        self.assertEqual(self.steps(), ["get_digits", "get_clang_tidy"])
 
     def test_an_unknown_option_is_refused(self):
         self.assert_one_line(self.run_setup("--fast"), 2, "--fast")
