@@ -12,7 +12,7 @@ from pathlib import Path
 import bazel_results
 
 ROOT = Path(__file__).resolve().parent.parent
-SANITIZERS = ("asan", "ubsan", "tsan")
+SANITIZERS = ("asan", "tsan")
 STAGES = ("style", "plain", "tidy", *SANITIZERS, "peers")
 PEERS = ROOT / ".deps/peers"
 

@@ -1,7 +1,7 @@
 """installed_library: libNAME.a and libNAME.so.ABI of all objects of ours that `deps` need, directly or not.
 
 An archive of Bazel's holds one cc_library only, and a cc_binary would take in what another library of ours has already
-(`beside`). Objects must have been compiled with -fPIC.
+(`beside`). Objects are compiled with -fPIC: .bazelrc says --force_pic.
 """
 
 InstalledLibraryInfo = provider(
@@ -16,7 +16,7 @@ def _inputs(deps):
     return [li for dep in deps for li in dep[CcInfo].linking_context.linker_inputs.to_list()]
 
 def _objects(linker_inputs):
-    lists = [lib.objects or lib.pic_objects or [] for li in linker_inputs for lib in li.libraries]
+    lists = [lib.pic_objects or [] for li in linker_inputs for lib in li.libraries]
     return depset([object for objects in lists for object in objects]).to_list()
 
 def _library_flags(linker_inputs):

@@ -18,6 +18,6 @@ def fuzz_target(name, deps):
         args = ["tests/fuzz/corpus/" + name],
         data = native.glob(["corpus/" + name + "/*"]),
         main = False,
-        tags = ["asan", "ubsan"],
+        tags = ["asan"],
         deps = deps,
     )
