@@ -3,6 +3,8 @@
 #include <muster/world.h>
 #include <signal.h>
 
+#include <future>
+#include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -63,8 +65,20 @@ c10::intrusive_ptr<c10d::Store> ReachStore(const Identity& self, const Deadline&
   options.port = self.master_port;
   options.waitWorkers = false;
   options.timeout = deadline.left();
+  // In a thread of its own: TCPStore waits without end for what accepts and then says nothing.
+  std::packaged_task<c10::intrusive_ptr<c10d::Store>()> open([host = self.master_addr, options] {
+    return c10::make_intrusive<c10d::TCPStore>(host, options);
+  });
+  auto store = open.get_future();
+  std::thread(std::move(open)).detach();
+  if (store.wait_until(deadline.end()) != std::future_status::ready) {
+    throw Timeout("rank " + std::to_string(self.rank) + " reached " + Endpoint(self) +
+                      ", but nothing there answered as rank 0's store within " +
+                      SpanText(deadline.span()) + ": is MASTER_PORT another program's?",
+                  deadline.span(), {0});
+  }
   try {
-    return c10::make_intrusive<c10d::TCPStore>(self.master_addr, options);
+    return store.get();
   } catch (const std::exception& error) {
     throw Error("rank " + std::to_string(self.rank) + " cannot use what listens at " +
                 Endpoint(self) + " as the store: " + FirstLine(MessageOf(error)));
@@ -175,7 +189,7 @@ void MakeGroup(Membership& self, const Deadline& deadline) {
       case FailureKind::kPeerLost:
         throw PeerLost(tried);
       default:
-        throw Error(tried + "; choose with InitOptions::interface or GLOO_SOCKET_IFNAME");
+        throw Error(tried + "; choose with InitOptions::interface or the launcher's --local-addr");
     }
   }
   group->setDefaultBackend(nccl ? Group::BackendType::NCCL : Group::BackendType::GLOO);

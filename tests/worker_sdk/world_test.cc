@@ -20,6 +20,18 @@ using testing::HasSubstr;
 using torch::optim::SGD;
 using torch::optim::SGDOptions;
 
+// The port of a listener on all addresses that accepts in the kernel and says nothing.
+int ListenAnywhere(UniqueFd* listener) {
+  *listener = UniqueFd(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(listener->get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(listen(listener->get(), 1), 0);
+  EXPECT_EQ(getsockname(listener->get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return ntohs(address.sin6_port);
+}
+
 TEST(World, WithoutALauncherIsAWorldOfOneThatCanDoAllCollectives) {
   EXPECT_TRUE(OnRanks(1, [](int) {
     for (const char* name :
@@ -147,21 +159,33 @@ TEST(World, WhatIsWrongWithTheSettingsIsOneTypedError) {
 
 TEST(World, ATakenPortIsNamed) {
   EXPECT_TRUE(OnRanks(1, [](int) {
-    const UniqueFd taken(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in6 address{};
-    address.sin6_family = AF_INET6;
-    socklen_t size = sizeof address;
-    EXPECT_EQ(bind(taken.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(taken.get(), 1), 0);
-    EXPECT_EQ(getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    UniqueFd taken;
     Identity self = identity();
     self.world_size = 2;
-    self.master_port = ntohs(address.sin6_port);
+    self.master_port = ListenAnywhere(&taken);
     try {
       init(self, InitOptions());
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("cannot open the store at 127.0.0.1:"));
+    }
+    return 0;
+  }));
+}
+
+TEST(World, WhatAcceptsAndSaysNothingIsATimeoutThatNamesThePort) {
+  EXPECT_TRUE(OnRanks(1, [](int) {
+    UniqueFd silent;
+    Identity self = identity();
+    self.rank = 1;
+    self.world_size = 2;
+    self.master_port = ListenAnywhere(&silent);
+    try {
+      init(self, InitOptions().init_timeout(milliseconds(200)));
+      ADD_FAILURE() << "no error";
+    } catch (const Timeout& error) {
+      EXPECT_THAT(error.missing, ElementsAre(0));
+      EXPECT_THAT(error.what(), HasSubstr("is MASTER_PORT another program's?"));
     }
     return 0;
   }));
