@@ -18,7 +18,7 @@ using mnist::Options;
 
 int Run(const muster::Identity& self, const Options& options) {
   // Before joining, so that missing data keeps nobody waiting.
-  if (self.rank == 0) mnist::CheckSaveModel(options);
+  if (self.rank == 0) mnist::CheckPlacesToWrite(options);
   const examples::Split training = examples::ReadSplit(options.data, "train");
   const examples::Split held_out = examples::ReadSplit(options.data, "t10k");
   // The same bits in each run: one thread, and no algorithm that depends on timing.

@@ -72,6 +72,12 @@ void RequireNoBatchOfOne(size_t pictures, int64_t batch_size) {
                              " pictures to the last batch, too few for a batch norm");
 }
 
+void RequireWritable(const std::string& option, const std::filesystem::path& folder) {
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return;
+  throw muster::CheckpointError(option + ": the folder " + folder.string() +
+                                " cannot be written: " + std::strerror(errno));
+}
+
 }  // namespace
 
 Net::Net(bool batch_norm) {
@@ -234,12 +240,22 @@ examples::Answers Trainer::Answer() {
   return answers;
 }
 
-void CheckSaveModel(const Options& options) {
+void CheckPlacesToWrite(const Options& options) {
+  if (!options.checkpoint_dir.empty()) {
+    const std::string option = "--checkpoint-dir " + options.checkpoint_dir.string();
+    std::error_code problem;
+    std::filesystem::create_directories(options.checkpoint_dir, problem);
+    if (problem) {
+      throw muster::CheckpointError(option + ": cannot make it: " + problem.message());
+    }
+    RequireWritable(option, options.checkpoint_dir);
+  }
   if (options.save_model.empty()) return;
-  const std::filesystem::path folder = std::filesystem::absolute(options.save_model).parent_path();
-  if (access(folder.c_str(), W_OK | X_OK) == 0) return;
-  throw muster::CheckpointError("--save-model " + options.save_model.string() + ": the folder " +
-                                folder.string() + " cannot be written: " + std::strerror(errno));
+  const std::string option = "--save-model " + options.save_model.string();
+  if (std::filesystem::is_directory(options.save_model)) {
+    throw muster::CheckpointError(option + ": is a folder; give the name of a file");
+  }
+  RequireWritable(option, std::filesystem::absolute(options.save_model).parent_path());
 }
 
 void Trainer::SaveModel() const {

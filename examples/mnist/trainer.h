@@ -22,8 +22,9 @@ struct Net : torch::nn::Module {
   torch::nn::BatchNorm1d norm = nullptr;  // between them
 };
 
-// That SaveModel will find a folder which it can write. Throws muster::CheckpointError.
-void CheckSaveModel(const Options& options);
+// That checkpoints and SaveModel will find a folder which they can write; makes that of the
+// checkpoints. For rank 0, before it trains. Throws muster::CheckpointError.
+void CheckPlacesToWrite(const Options& options);
 
 // One rank's part of the training. All its functions are collective.
 class Trainer {

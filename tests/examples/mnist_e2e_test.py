@@ -220,12 +220,13 @@ class Mnist(unittest.TestCase):
 
     def test_what_cannot_be_written_is_one_line(self):
         (self.folder / "file").write_text("in the way")
-        result = self.run_alone("--data", self.data, "--checkpoint-dir", self.folder / "file" / "ckpt")
-        self.assert_one_line(result, 74, "mnist.ckpt")
         # Before the training, whose end nobody would wait for otherwise.
-        result = self.run_alone("--data", self.data, "--save-model", self.folder / "none" / "model.pt")
-        self.assert_one_line(result, 74, "--save-model", "none cannot be written: No such file or directory")
-        self.assertEqual(result.stdout, "")
+        for option, path, problem in (("--checkpoint-dir", self.folder / "file" / "ckpt", "cannot make it: Not a directory"),
+                                      ("--save-model", self.folder / "none" / "model.pt", "none cannot be written: No such file"),
+                                      ("--save-model", self.folder, "is a folder; give the name of a file")):
+            result = self.run_alone("--data", self.data, option, path)
+            self.assert_one_line(result, 74, option, problem)
+            self.assertEqual(result.stdout, "")
 
     def test_values_that_are_not_finite_are_no_answer(self):
         result = self.run_alone("--data", self.data, "--lr", "1e30", "--epochs", 1)
