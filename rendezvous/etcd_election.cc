@@ -161,7 +161,7 @@ void EtcdElection::Perform(const election::PublishAddress& effect) {
   put->set_key(key_);
   put->set_value(effect.address);
   put->set_lease(effect.lease);
-  client_->Txn(request, [queue = queue_, ticket = effect.ticket](auto answer) {
+  client_->Txn(request, [queue = queue_, ticket = effect.ticket](const auto& answer) {
     // Where the key is another one's by now, the watch tells.
     if (answer.ok()) {
       queue->Push(election::Published{ticket});
@@ -174,7 +174,7 @@ void EtcdElection::Perform(const election::PublishAddress& effect) {
 void EtcdElection::Perform(const election::RevokeLease& effect) {
   etcd::LeaseRevokeRequest request;
   request.set_id(effect.lease);
-  client_->LeaseRevoke(request, [queue = queue_, ticket = effect.ticket](auto) {
+  client_->LeaseRevoke(request, [queue = queue_, ticket = effect.ticket](const auto&) {
     // A lease that is gone or cannot be reached is as good as revoked.
     queue->Push(election::Revoked{ticket});
   });

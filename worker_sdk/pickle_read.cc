@@ -263,7 +263,7 @@ class Machine {
   template <class T>
   T Number() {
     T number{};
-    std::memcpy(&number, Raw(sizeof number).data(), sizeof number);
+    Raw(sizeof number).copy(reinterpret_cast<char*>(&number), sizeof number);
     return number;
   }
   int64_t Long(std::string_view raw) {
