@@ -21,9 +21,7 @@ namespace muster {
 //   NotFound            it has no such job, or the job no such node
 //   FailedPrecondition  the job has ended
 //   Unauthenticated     it does not take the token or certificate, or this side not its
-//   Unimplemented       what listens there is not a master, or speaks TLS and this side does not,
-//   or
-//                       the other way round
+//   Unimplemented       what listens there is not a master, or only one of the two speaks TLS
 //   Internal            everything else, with the other side's words
 class ControlClient {
  public:

@@ -37,3 +37,12 @@ fail_from_log() {
   fail $EX_UNAVAILABLE "$what: $(grep -iE '^(E:|error:)' "$log" | head -1 | cut -c1-200 |
     grep . || echo 'the package registry cannot be reached') (is there a network? whole output: $log)"
 }
+
+# begin_fetch TARGET: sets `fresh`, an empty folder beside TARGET that is gone at the end, and `log`, a file.
+begin_fetch() {
+  fresh="$(mkdir -p "$(dirname "$1")" && mktemp -d "$1.XXXXXX" 2>/dev/null)" ||
+    fail $EX_IOERR "cannot write to $root/.deps: is the disk full, or the folder somebody else's?"
+  trap 'rm -rf "$fresh"' EXIT
+  # Not in .deps: where that is full, the log would not say so.
+  log="$(mktemp -t "muster-${0##*/}.XXXXXX")" || fail $EX_IOERR "cannot write to ${TMPDIR:-/tmp}: is the disk full?"
+}

@@ -25,20 +25,13 @@ def libtorch_is_there():
     return bool(os.environ.get("MUSTER_LIBTORCH")) or (ROOT / ".deps/libtorch/torch/lib/libtorch_cpu.so").exists()
 
 
-def beside_compilers():
-    """Many tests mostly wait: as many as there are compilers run beside them. As in tools/bazel, 1.5 GB for a compiler."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    compilers = max(1, min(len(os.sched_getaffinity(0)), memory // 1_500_000_000))
-    return f"--jobs={2 * compilers}", f"--local_cpu_resources={compilers}", f"--local_test_jobs={compilers}"
-
-
 def bazel_test(patterns, *options):
     """Runs `bazel test` and returns the Tally of its test cases."""
     with tempfile.TemporaryDirectory(prefix="muster-test-") as folder:
         events = Path(folder) / "events.json"
         command = [ROOT / "tools/bazel", "test", "--keep_going", "--curses=no", "--show_progress_rate_limit=60",
                    "--test_summary=terse", "--show_result=0", "--ui_event_filters=-info",
-                   f"--build_event_json_file={events}", *beside_compilers(), *options, "--", *patterns]
+                   f"--build_event_json_file={events}", *options, "--", *patterns]
         exit_code = subprocess.run(command, cwd=ROOT, stderr=subprocess.STDOUT, check=False).returncode
         lines = events.read_text(encoding="utf-8").splitlines() if events.exists() else []
         return bazel_results.read_events(lines, exit_code, skipped_is_failure=libtorch_is_there())
