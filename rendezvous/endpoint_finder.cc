@@ -15,6 +15,7 @@ EndpointFinder::EndpointFinder(Clock* clock, ClusterOptions options)
 absl::StatusOr<MasterFinder::Found> EndpointFinder::Find(const Resolver& resolve, int tries,
                                                          int cancel_fd) {
   std::string failures;
+  bool is_each_over_tls = tries == choices();
   for (int i = 0; i < tries; ++i) {
     const HostPort& endpoint = options_.endpoints[next_];
     absl::StatusOr<Connection> connection = Reach(endpoint, resolve, cancel_fd);
@@ -23,10 +24,11 @@ absl::StatusOr<MasterFinder::Found> EndpointFinder::Find(const Resolver& resolve
     if (absl::IsCancelled(status)) return status;
     const std::string text = DialFailureText(endpoint, status);
     if (choices() == 1) return absl::Status(status.code(), text);
+    is_each_over_tls = is_each_over_tls && absl::IsUnimplemented(status);
     absl::StrAppend(&failures, failures.empty() ? "" : "; ", text);
     PassOver();
   }
-  return absl::UnavailableError(failures);
+  return is_each_over_tls ? absl::UnimplementedError(failures) : absl::UnavailableError(failures);
 }
 
 void EndpointFinder::PassOver() { next_ = (next_ + 1) % options_.endpoints.size(); }

@@ -35,7 +35,8 @@ class MasterFinder {
 
   // A connection to the master, or to what should be it. Blocks, until `cancel_fd` is readable and
   // Cancel() was called at the latest. Errors: one line that names the endpoints; Cancelled; as
-  // Connect and TryHost with one endpoint, else Unavailable. `tries`: how many endpoints are tried.
+  // DialMaster and TryHost with one endpoint, else Unavailable, or Unimplemented where every one of
+  // them speaks TLS and this node does not. `tries`: how many endpoints are tried.
   virtual absl::StatusOr<Found> Find(const Resolver& resolve, int tries, int cancel_fd) = 0;
 
   // No master answered on what Find returned last: the next one is tried first.

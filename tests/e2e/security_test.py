@@ -142,6 +142,17 @@ class Table(Secured):
                     self.assert_one_line(asked, f"^muster: {daemon.endpoint}: {hint}")
             self.stop(daemon)
 
+    def test_a_node_without_tls_ends_when_all_of_its_masters_have_spoken_it(self):
+        daemons = [self.musterd(*self.pair("server")) for _ in range(2)]
+        node = self.start("run", "--nnodes", 2, "--rdzv-endpoint", ",".join(daemon.endpoint for daemon in daemons), "--rdzv-id", "job",
+                          "/bin/true")
+        self.assertEqual(node.wait(), 78, node.text())
+        hint = "what listens there speaks TLS: give --tls-ca"
+        self.assertEqual(node.text("err").splitlines()[-1],
+                         f"muster: {daemons[0].endpoint}: {hint}; {daemons[1].endpoint}: {hint}")
+        for daemon in daemons:
+            self.stop(daemon)
+
     def test_a_master_that_cannot_prove_its_name(self):
         daemon = self.musterd(*self.pair("elsewhere"))
         self.refused(daemon, "certificate", "--tls-ca", self.files["ca"])

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <fstream>
@@ -9,11 +10,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "rendezvous/control_client.h"
 #include "rendezvous/etcd_election.h"
 #include "rendezvous/grpc_rendezvous.h"
 #include "rendezvous/last_will.h"
 #include "rendezvous/master_server.h"
+#include "rendezvous/round_limits.h"
 #include "rendezvous/standby_server.h"
 #include "tests/rendezvous/test_agent.h"
 #include "tests/rendezvous/test_etcd.h"
@@ -72,6 +75,44 @@ TEST_F(SeveralEndpointsTest, WhereNobodyLeadsAllAreNamedInOneLine) {
   EXPECT_THAT(end.detail, HasSubstr("the master is at 10.0.0.1:29400"));
   EXPECT_THAT(end.detail, HasSubstr(std::to_string(nobody_.number()) + ": connection refused"));
   EXPECT_EQ(end.detail.find('\n'), std::string::npos);
+}
+
+// Answers one connection as a server of TLS does that is spoken to in the clear.
+void AnswerAsTls(const ReservedPort& port) {
+  const UniqueFd accepted(accept4(port.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_EQ(send(accepted.get(), "\x15\3\3\0\2\2\x46", 7, MSG_NOSIGNAL), 7);
+}
+
+TEST_F(SeveralEndpointsTest, WhereAllSpeakTlsANodeThatDoesNotIsTurnedAwayInOneLine) {
+  ReservedPort one;
+  ReservedPort other;
+  one.Listen();
+  other.Listen();
+  TestAgent agent(
+      std::make_unique<GrpcRendezvous>(&clock_, Endpoints({one.number(), other.number()})));
+  agent.Attend(HelloOf("job", "a", 2));
+  AnswerAsTls(one);
+  AnswerAsTls(other);
+  const auto refused = agent.Await<Rejected>();
+  EXPECT_EQ(refused.exit_code, kExitBadSettings);
+  for (const ReservedPort* port : {&one, &other}) {
+    EXPECT_THAT(refused.reason, HasSubstr("127.0.0.1:" + std::to_string(port->number()) +
+                                          ": what listens there speaks TLS: give --tls-ca"));
+  }
+  EXPECT_EQ(refused.reason.find('\n'), std::string::npos);
+}
+
+TEST_F(SeveralEndpointsTest, WhereOneThatMayNotSpeakTlsIsAwayItIsWaitedFor) {
+  ReservedPort tls;
+  tls.Listen();
+  TestAgent agent(
+      std::make_unique<GrpcRendezvous>(&clock_, Endpoints({tls.number(), nobody_.number()})));
+  agent.Attend(HelloOf("job", "a", 2));
+  AnswerAsTls(tls);
+  const auto event = agent.Next();
+  ASSERT_TRUE(event.has_value() && std::holds_alternative<StreamEnded>(*event));
+  EXPECT_TRUE(std::get<StreamEnded>(*event).unreachable);
+  EXPECT_EQ(std::get<StreamEnded>(*event).obstacle, Obstacle::kNone);
 }
 
 TEST_F(SeveralEndpointsTest, WhenTheLeaderDiesTheAgentFindsTheNext) {
