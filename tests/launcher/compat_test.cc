@@ -60,6 +60,28 @@ TEST(Compat, NamesEveryOptionOfTorchrun) { ExpectRows("Options", true); }
 
 TEST(Compat, MarksOurOwnOptions) { ExpectRows("muster's own options", false); }
 
+// The item of a list that begins so, its lines joined.
+std::string Item(const std::string& beginning) {
+  std::ifstream file("docs/COMPAT.md");
+  std::string item;
+  for (std::string line; std::getline(file, line);) {
+    const bool begins = item.empty() && absl::StartsWith(line, beginning);
+    const bool goes_on = !item.empty() && absl::StartsWith(line, "  ");
+    if (!begins && !goes_on && !item.empty()) break;
+    if (begins || goes_on) absl::StrAppend(&item, line, "\n");
+  }
+  return item;
+}
+
+TEST(Compat, NamesEveryOptionThatMayBeEmptyAndNoOther) {
+  const std::string item = Item("* An empty value (`--rdzv-endpoint \"\"`)");
+  ASSERT_FALSE(item.empty());
+  for (const OptionSpec& spec : RunOptions()) {
+    EXPECT_EQ(absl::StrContains(item, absl::StrCat("`--", spec.name, "`")), spec.may_be_empty)
+        << spec.name;
+  }
+}
+
 TEST(Compat, EveryVariableOfTheTableIsThere) {
   std::map<std::string, Cells> rows = Rows("Variables that torchrun reads");
   for (const OptionSpec& spec : RunOptions()) {
