@@ -82,6 +82,8 @@ struct AgentOptions {
   std::string local_addr;  // --local-addr
   std::string topology_key;
   HostMaster host_master = HostMaster::kAuto;
+  // That sets settings.join_timeout; empty: the one that a master's reason names.
+  std::string join_timeout_option;
   int node_lock_fd = -1;  // keeps node_id ours while a copy of it is open: the warden holds one too
 
   // What.

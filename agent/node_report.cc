@@ -12,10 +12,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "agent/error_file.h"
 #include "base/atomic_file.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
+#include "rendezvous/reason.h"
 
 namespace muster {
 namespace {
@@ -187,7 +189,7 @@ void NodeReport::Finish(const Outcome& outcome, int exit_code) {
   report_.leaving_signal = outcome.leaving_signal;
   report_.ended_ms = UnixMs();
   if (exit_code != 0) {
-    if (outcome.verdict) report_.reason = outcome.verdict->cause;
+    if (outcome.verdict) report_.reason = CauseOf(*outcome.verdict);
     report_.cause = RootCause(outcome);
   }
   const bool wanted = exit_code != 0 && outcome.leaving_signal == 0 &&
@@ -198,7 +200,7 @@ void NodeReport::Finish(const Outcome& outcome, int exit_code) {
 
 void NodeReport::Print(const Outcome& outcome) const {
   if (outcome.verdict && outcome.verdict->failed_rank < 0) {
-    Log(LogLevel::kError, outcome.verdict->cause);
+    Log(LogLevel::kError, CauseOf(*outcome.verdict));
     return;
   }
   ExitReport report = report_.exit;
@@ -228,6 +230,12 @@ void NodeReport::Print(const Outcome& outcome) const {
   const std::string text = ExitReportText(report);
   // A terminal that takes nothing must not keep the launcher: what it does not take is lost.
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+}
+
+// The master knows `muster run` alone.
+std::string NodeReport::CauseOf(const Verdict& verdict) const {
+  if (options_.join_timeout_option.empty()) return verdict.cause;
+  return absl::StrReplaceAll(verdict.cause, {{kJoinTimeoutOption, options_.join_timeout_option}});
 }
 
 void NodeReport::WriteFiles() const {

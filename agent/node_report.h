@@ -39,6 +39,7 @@ class NodeReport {
   FailedWorker LocalFailure(const Outcome& outcome, int local_rank) const;
   std::optional<FailedWorker> RootCause(const Outcome& outcome) const;
   void Print(const Outcome& outcome) const;
+  std::string CauseOf(const Verdict& verdict) const;
   void WriteFiles() const;
 
   const AgentOptions& options_;

@@ -38,6 +38,7 @@ struct Arguments {
   Duration timeout = 30s;
   bool json = false;
   std::string backend = "auto";
+  std::string torch;
   std::string master;  // HOST:PORT; empty: this is a rank
   bool lonely = false;
   std::string option;
@@ -62,6 +63,8 @@ std::optional<Arguments> ParseArguments(int argc, char** argv) {
       arguments.json = value == "json";
     } else if (word == "--backend") {
       arguments.backend = value;
+    } else if (word == "--torch") {
+      arguments.torch = value;
     } else if (word == "--unreached" || word == "--lonely") {
       arguments.master = value;
       arguments.lonely = word == "--lonely";
@@ -99,6 +102,7 @@ class Program {
       facts_.address = RouteAddress(facts_.master_addresses.front());
       facts_.node_addresses = ResolvedAddresses(facts_.address);
     }
+    facts_.torch = arguments_.torch;
     if (torch_ == nullptr) return;
     facts_.libtorch = torch_->libtorch;
     facts_.nccl = NcclVersion(torch_->nccl_library);

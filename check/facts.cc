@@ -21,6 +21,7 @@ void ForEachScalar(AnyFacts& facts, Visit&& visit) {
   visit("backend", facts.backend);
   visit("muster", facts.muster);
   visit("libtorch", facts.libtorch);
+  visit("torch", facts.torch);
   visit("nccl", facts.nccl);
   visit("driver", facts.driver);
   visit("gpus", facts.gpus);

@@ -33,6 +33,7 @@ struct Facts {
 
   std::string muster;    // versions
   std::string libtorch;  // empty: the check runs without it
+  std::string torch;     // --torch of this node; empty: of an older muster
   std::string nccl;
   std::string driver;
 

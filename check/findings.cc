@@ -164,88 +164,6 @@ void AddAddresses(const Observed& observed, const std::vector<const Facts*>& nod
   }
 }
 
-// "2.11.0 on node 0 (a); none on node 1 (b)"; empty where all are the same.
-std::string Differences(const std::vector<const Facts*>& nodes, std::string Facts::*member) {
-  std::map<std::string, std::vector<std::string>> by_value;
-  for (const Facts* node : nodes) by_value[node->*member].push_back(NodeText(*node));
-  if (by_value.size() < 2) return "";
-  std::vector<std::string> parts;
-  for (const auto& [value, places] : by_value) {
-    parts.push_back(
-        absl::StrCat(value.empty() ? "none" : value, " on ", absl::StrJoin(places, ", ")));
-  }
-  return absl::StrJoin(parts, "; ");
-}
-
-void AddDifferences(const std::vector<const Facts*>& nodes, Findings* findings) {
-  struct Compared {
-    const char* name;
-    std::string Facts::*member;
-    Severity severity;
-    const char* advice;
-  };
-  constexpr Compared kCompared[] = {
-      {"muster", &Facts::muster, kProblem, "install the same release on all nodes"},
-      {"LibTorch", &Facts::libtorch, kProblem,
-       "use the same one on all nodes: tensors and stores are not exchanged between releases"},
-      {"NCCL", &Facts::nccl, kProblem,
-       "use the same one on all nodes: NCCL refuses or hangs with peers of another release"},
-      {"the backend", &Facts::backend, kProblem,
-       "give the nodes the same GPUs and CUDA_VISIBLE_DEVICES, or choose one with --backend"},
-      {"the NVIDIA driver", &Facts::driver, kRemark, "use the same one on all nodes"},
-  };
-  for (const Compared& compared : kCompared) {
-    const std::string differences = Differences(nodes, compared.member);
-    if (differences.empty()) continue;
-    findings->push_back({compared.severity, "",
-                         absl::StrCat(compared.name, " differs: ", differences), compared.advice});
-  }
-}
-
-void AddMtus(const std::vector<const Facts*>& nodes, Findings* findings) {
-  std::map<int, std::vector<std::string>> by_mtu;
-  for (const Facts* node : nodes) {
-    const Interface* interface = InterfaceOf(*node, node->address);
-    if (interface == nullptr) continue;
-    by_mtu[interface->mtu].push_back(absl::StrCat(interface->name, " of ", NodeText(*node)));
-  }
-  if (by_mtu.size() < 2) return;
-  std::vector<std::string> parts;
-  for (const auto& [mtu, places] : by_mtu) {
-    parts.push_back(absl::StrCat(mtu, " on ", absl::StrJoin(places, ", ")));
-  }
-  findings->push_back({kRemark, "", absl::StrCat("the MTU differs: ", absl::StrJoin(parts, "; ")),
-                       "set the same one everywhere: large messages may hang where small ones "
-                       "get through"});
-}
-
-// What is each node's own business.
-bool MayDiffer(absl::string_view variable) {
-  return absl::EndsWith(variable, "_SOCKET_IFNAME") || variable == "NCCL_IB_HCA" ||
-         variable == "CUDA_VISIBLE_DEVICES" || absl::StartsWith(variable, "NCCL_DEBUG") ||
-         absl::StartsWith(variable, "NCCL_TOPO");
-}
-
-void AddVariables(const std::vector<const Facts*>& nodes, Findings* findings) {
-  std::set<std::string> names;
-  for (const Facts* node : nodes) {
-    for (const auto& [name, value] : node->variables) names.insert(name);
-  }
-  for (const std::string& name : names) {
-    if (MayDiffer(name)) continue;
-    std::map<std::string, std::vector<std::string>> by_value;
-    for (const Facts* node : nodes) by_value[VariableOf(*node, name)].push_back(NodeText(*node));
-    if (by_value.size() < 2) continue;
-    std::vector<std::string> parts;
-    for (const auto& [value, places] : by_value) {
-      parts.push_back(
-          absl::StrCat(value.empty() ? "not set" : value, " on ", absl::StrJoin(places, ", ")));
-    }
-    findings->push_back({kRemark, "", absl::StrCat(name, " differs: ", absl::StrJoin(parts, "; ")),
-                         "set it alike on all nodes"});
-  }
-}
-
 void AddAllReduces(const Observed& observed, Findings* findings) {
   for (const AllReduce& one : observed.all_reduces) {
     if (one.failed_rank < 0) continue;
@@ -265,11 +183,13 @@ Finding NoWay(const Facts& own, const Unreached& unreached, const Attempt& attem
   const Interface* lo = InterfaceOf(own, attempt.address);
   const bool is_here = IsLoopbackHost(attempt.address) || lo != nullptr;
   if (attempt.error == 0) {
-    return {
-        kProblem, NodeText(own),
-        absl::StrCat(Targets(unreached), " (", attempt.address,
-                     "), lets TCP in and does not answer as one"),
-        "read the line above on stderr: another program, TLS on one side only, or it has ended"};
+    return {kProblem, NodeText(own),
+            absl::StrCat("what listens at ", unreached.option, " ", unreached.host, ", port ",
+                         unreached.port, " (", attempt.address,
+                         "), takes connections and does not answer as a muster master"),
+            absl::StrCat("correct ", unreached.option,
+                         ", or end what listens there; where it is a master, it is stopped, has "
+                         "just ended, or only one side has TLS: see the line above on stderr")};
   }
   if (attempt.error == EPROTO) {
     return {
@@ -337,8 +257,6 @@ Findings FindingsOf(const Observed& observed) {
   for (const Facts* node : nodes) AddLocalAddress(*node, &findings);
   AddAddresses(observed, nodes, &findings);
   AddDifferences(nodes, &findings);
-  AddMtus(nodes, &findings);
-  AddVariables(nodes, &findings);
   for (const Facts* node : nodes) AddMachineFindings(*node, SpansHosts(nodes), &findings);
   AddGpuFindings(observed.facts, &findings);
   AddAllReduces(observed, &findings);

@@ -80,7 +80,9 @@ std::vector<Finding> FindingsOf(const Facts& own, const Unreached& unreached);
 // are the addresses alone.
 std::vector<Finding> LonelyFindings(const Facts& own, const Unreached& master);
 
-// The rules for one node's machine and environment, and for the ranks' GPUs: parts of the above.
+// Parts of the above: the rules for what differs between nodes (the first rank of each is given),
+// for one node's machine and environment, and for the ranks' GPUs.
+void AddDifferences(const std::vector<const Facts*>& nodes, std::vector<Finding>* findings);
 void AddMachineFindings(const Facts& node, bool spans_hosts, std::vector<Finding>* findings);
 void AddGpuFindings(const std::vector<Facts>& ranks, std::vector<Finding>* findings);
 

@@ -115,7 +115,7 @@ std::string FactsJson(const Facts& facts) {
   const std::set<std::string> lists = {"infiniband",     "host_address", "node_address",
                                        "master_address", "interface",    "variable"};
   const std::set<std::string> texts = {"host",     "address", "backend", "muster",
-                                       "libtorch", "nccl",    "driver"};
+                                       "libtorch", "torch",   "nccl",    "driver"};
   std::vector<std::string> members;
   std::map<std::string, std::vector<std::string>> listed;
   for (const std::string& key : lists) listed[key];

@@ -21,6 +21,7 @@
 #include "launcher/option_values.h"
 #include "launcher/options.h"
 #include "launcher/plan.h"
+#include "launcher/rdzv_conf.h"
 #include "launcher/run_command.h"
 #include "launcher/scheduler_defaults.h"
 
@@ -86,8 +87,8 @@ absl::StatusOr<Options> RunOptionsFrom(const Options& check, const EnvMap& env) 
   run->Set("rdzv-conf",
            {absl::StrCat("join_timeout=", timeout.text, conf.text.empty() ? "" : ",", conf.text),
             conf.source, conf.from});
-  run->arguments = {"--timeout",          timeout.text, "--output",
-                    check.text("output"), "--backend",  check.text("backend")};
+  run->arguments = {"--timeout", timeout.text,          "--output", check.text("output"),
+                    "--backend", check.text("backend"), "--torch",  check.text("torch")};
   return run;
 }
 
@@ -131,6 +132,8 @@ int CheckCommand(const std::vector<std::string>& words, const EnvMap& env, char*
   absl::StatusOr<Plan> plan = MakePlan(*run, env, machine);
   if (!plan.ok()) return FailWith(plan.status());
   plan->agent.told_exit_codes.Add(kExitFound);
+  const bool has_own_time = ParseRdzvConf(check->text("rdzv-conf"))->join_timeout.has_value();
+  if (!has_own_time) plan->agent.join_timeout_option = "--timeout";
   const int code = RunPlan(&*plan, check->on("dry-run"), argv);
   if (code != kExitUnavailable && code != kExitTimedOut) return code;
   return BecomeExplanation(plan->agent, code == kExitTimedOut);

@@ -52,7 +52,7 @@ constexpr OptionSpec kOwn[] = {
      .in_torchrun = false,
      .has_pet = false,
      .help = "Whether LibTorch is checked too, by the program muster-check-torch. auto: where that "
-             "is installed beside muster.",
+             "is installed beside muster (docs/CHECK.md).",
      .check = CheckedTorch},
     {.name = "timeout",
      .metavar = "TIME",

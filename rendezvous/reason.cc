@@ -197,7 +197,7 @@ std::string EndSentence(const Reason& r) {
     case ReasonCode::kJobFailedJoinTimeout:
       return "the rendezvous timed out: " + Number(r.a) + " of " + Counted(r.b, "node", "nodes") +
              " had come after " + r.detail + Missing(r.subject) +
-             ": start the others, or allow more time (--rdzv-conf join_timeout)";
+             ": start the others, or allow more time (" + kJoinTimeoutOption + ")";
     case ReasonCode::kJobStopped:
       return "job stopped by " + (r.subject.empty() ? "an operator" : r.subject);
     case ReasonCode::kDrainCut:

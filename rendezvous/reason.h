@@ -71,6 +71,9 @@ struct Reason {
 // snake_case name of the code: "waiting_for_nodes".
 const char* Label(ReasonCode code);
 
+// The option that the sentence of kJobFailedJoinTimeout names.
+inline constexpr char kJoinTimeoutOption[] = "--rdzv-conf join_timeout";
+
 // One sentence for people: "waiting for nodes: 1 of 2 are here".
 std::string Sentence(const Reason& reason);
 

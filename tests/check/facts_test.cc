@@ -17,6 +17,7 @@ Facts FullFacts() {
   facts.backend = "nccl";
   facts.muster = "0.1.0";
   facts.libtorch = "2.11.0";
+  facts.torch = "yes";
   facts.nccl = "2.28.9";
   facts.driver = "570.124.06";
   facts.gpus = 2;

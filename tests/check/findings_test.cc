@@ -163,6 +163,20 @@ TEST(Findings, OfVersionsAndVariables) {
            "problem |  | LibTorch differs: 2.11.0 on node 0 (a); 2.9.1 on node 1 (b) | use the"},
           {"LibTorch on one", [](Observed& all) { all.facts[0].libtorch = "2.11.0"; },
            "LibTorch differs: none on node 1 (b); 2.11.0 on node 0 (a)"},
+          {"LibTorch not looked at on one",
+           [](Observed& all) {
+             all.facts[0].libtorch = "2.11.0";
+             all.facts[1].torch = "no";
+             all.facts[1].nccl = "2.20.5";  // the loader's, not the one beside LibTorch
+           },
+           "remark | node 1 (b) | --torch no: its LibTorch is not looked at, and so no all-reduce "
+           "of LibTorch's is measured | leave --torch no away there, or give it on all nodes"},
+          {"NCCL where nobody looks at LibTorch",
+           [](Observed& all) {
+             all.facts[0].torch = all.facts[1].torch = "no";
+             all.facts[1].nccl = "2.20.5";
+           },
+           "problem |  | NCCL differs: 2.20.5 on node 1 (b); 2.28.9 on node 0 (a) | use the same"},
           {"NCCL", [](Observed& all) { all.facts[1].nccl = "2.20.5"; },
            "problem |  | NCCL differs: 2.20.5 on node 1 (b); 2.28.9 on node 0 (a) | use the same"},
           {"the driver", [](Observed& all) { all.facts[1].driver = "550.1"; },
@@ -323,7 +337,9 @@ TEST(Unreached, HasOneAdviceForEachCause) {
       {"10.0.0.2", ECONNREFUSED, "that address is this host's own, and nobody listens there"},
       {"127.0.1.1", ECONNREFUSED, "that is this host itself: give an address of the other host"},
       {"10.0.0.1", EPROTO, "something listens at MASTER_ADDR node0, port 29500 (10.0.0.1), and it"},
-      {"10.0.0.1", 0, "lets TCP in and does not answer as one"},
+      {"10.0.0.1", 0,
+       "problem | node 1 (b) | what listens at MASTER_ADDR node0, port 29500 (10.0.0.1), takes "
+       "connections and does not answer as a muster master | correct MASTER_ADDR, or end what"},
   };
   for (const auto& row : rows) {
     EXPECT_THAT(texts(AtMaster(row.address, row.error)), ElementsAre(HasSubstr(row.text)));

@@ -74,7 +74,21 @@ class OneHost(Case):
         self.assertEqual(job.wait(), 1, job.text())
         self.assertIn(f"problem  {socket.gethostname()}: too few nodes have come to the master at --rdzv-endpoint 127.0.0.1, "
                       f"port {port}\n", job.text("out"))
+        self.assert_one_line(job, r"the rendezvous timed out: 1 of 2 nodes had come after 1s: start the others, or allow more time \(--timeout\)$")
         self.assert_nothing_left(job)
+
+    def test_a_time_from_rdzv_conf_is_named_as_such(self):
+        job = self.check("--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{harness.free_port()}", "--rdzv-conf", "join_timeout=1s")
+        self.assertEqual(job.wait(), 1, job.text())
+        self.assert_one_line(job, r"allow more time \(--rdzv-conf join_timeout\)$")
+
+    def test_what_listens_at_the_endpoint_and_says_nothing_is_no_master(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            job = self.check("--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{port}", "--timeout", "1s")
+            self.assertEqual(job.wait(), 1, job.text())
+        self.assertIn(f": what listens at --rdzv-endpoint 127.0.0.1, port {port} (127.0.0.1), takes connections and does not answer "
+                      "as a muster master\n         -> correct --rdzv-endpoint, or end what listens there; ", job.text("out"))
 
 
 # Gives a command a host name and a file of hosts of its own.

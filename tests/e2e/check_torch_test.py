@@ -19,8 +19,14 @@ class WithLibTorch(Case):
             shutil.copy(ROOT / name, folder.name)
         self.muster = Path(folder.name, "muster")
 
-    def check(self, *args):
-        return self.start("check", *args, program=self.muster)
+    def check(self, *args, program=None):
+        return self.start("check", *args, program=program or self.muster)
+
+    def check_two(self, *each):
+        """Two nodes of one job; each: its muster, and what options are its own."""
+        options = ["--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{harness.free_port()}"]
+        jobs = [self.check(*options, "--node-id", name, *words, program=program) for name, (program, *words) in zip("ab", each)]
+        return [job.wait() for job in jobs], jobs
 
     def test_its_all_reduce_is_timed_too(self):
         job = self.check("--nproc-per-node", 2)
@@ -30,12 +36,21 @@ class WithLibTorch(Case):
         self.assertRegex(job.text("out"), r"(?m)^nothing found$")
         self.assert_nothing_left(job)
 
-    def test_a_node_that_has_another_one_is_found(self):
-        options = ["--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{harness.free_port()}"]
-        jobs = [self.check(*options, "--node-id", name, "--torch", torch) for name, torch in (("a", "yes"), ("b", "no"))]
-        self.assertEqual([job.wait() for job in jobs], [1, 1], "\n".join(job.text() for job in jobs))
+    def test_a_node_that_has_none_is_found(self):
+        without = self.muster.parent / "without"
+        without.mkdir()
+        for name in PROGRAMS[:-1]:
+            shutil.copy(ROOT / name, without)
+        codes, jobs = self.check_two([self.muster], [without / "muster"])
+        self.assertEqual(codes, [1, 1], "\n".join(job.text() for job in jobs))
         self.assertRegex(jobs[0].text("out"), r"problem  LibTorch differs: none on node 1 \(\S+\); \S+ on node 0 \(\S+\)\n"
                                               " +-> use the same one on all nodes")
+        self.assertNotIn("LibTorch, gloo", jobs[0].text("out"))
+
+    def test_a_node_that_was_told_not_to_look_is_a_remark(self):
+        codes, jobs = self.check_two([self.muster, "--torch", "yes"], [self.muster, "--torch", "no"])
+        self.assertEqual(codes, [0, 0], "\n".join(job.text() for job in jobs))
+        self.assertRegex(jobs[0].text("out"), r"\n1 remark\nremark   node 1 \(\S+\): --torch no: its LibTorch is not looked at, ")
         self.assertNotIn("LibTorch, gloo", jobs[0].text("out"))
 
     def test_one_whose_libtorch_is_gone_is_done_without(self):
