@@ -33,6 +33,24 @@ def free_port():
         return probe.getsockname()[1]
 
 
+EXITING, KERNEL_THREAD = 0x4, 0x200000  # flags of a process, as /proc has them
+
+
+def environment_of(pid):
+    """What a process was started with, as bytes; OSError once it has ended, empty for threads of the kernel.
+
+    While a process executes another program, as a warden does with its last will, the kernel shows it without any for a
+    moment: then it is looked at again."""
+    while True:
+        environment = Path("/proc", str(pid), "environ").read_bytes()
+        if environment:
+            return environment
+        fields = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()  # from the third one on, the state
+        begin, end = fields[47:49]
+        if fields[0] in "ZX" or int(fields[6]) & (EXITING | KERNEL_THREAD) or begin == end != "0":
+            return environment
+
+
 def pids_with(mark):
     """Living processes (no zombies) whose environment contains `mark`, without this one."""
     found = []
@@ -40,7 +58,7 @@ def pids_with(mark):
         if not entry.isdigit() or int(entry) == os.getpid():
             continue
         try:
-            environment = Path("/proc", entry, "environ").read_bytes()
+            environment = environment_of(entry)
             state = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             continue
