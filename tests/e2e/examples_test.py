@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 from harness import PATIENCE, ROOT, Case, free_port
+from hold import Hold
 from mnist_test import write_pictures
 
 CNN = ROOT / "examples/cnn/cnn"
@@ -76,7 +77,8 @@ class Examples(Case):
         agent.listen()
         agent.settimeout(PATIENCE)
         place = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        ranks = [self.start(*again, program=CNN, env={**place, "RANK": rank, "LOCAL_RANK": rank, "MUSTER_SOCKET": end})
+        hold = Hold(self, 1, 6)
+        ranks = [self.start(*again, program=CNN, env={**place, **hold.env, "RANK": rank, "LOCAL_RANK": rank, "MUSTER_SOCKET": end})
                  for rank, end in (("0", ""), ("1", str(self.folder / "agent")))]
         line, _ = agent.accept()
         self.addCleanup(line.close)
@@ -84,6 +86,7 @@ class Examples(Case):
         while b"STEP=6" not in (said := line.recv(65536)):
             self.assertTrue(said, ranks[1].text())
         line.send(b"DRAIN=1")
+        hold.let_go()
         self.assertEqual([rank.wait() for rank in ranks], [0, 0], ranks[0].text() + ranks[1].text())
         self.assertIn("drained", ranks[0].text("out"))
         self.assertFalse((self.folder / "drained.pt").exists())

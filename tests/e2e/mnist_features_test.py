@@ -7,6 +7,7 @@ from pathlib import Path
 
 from examples_test import numbers
 from harness import Case
+from hold import Hold
 from mnist_test import MNIST, write_pictures
 
 # Flags that go together, and what of the output they must bring about.
@@ -36,8 +37,9 @@ class Features(Case):
         write_pictures(cls.folder, "train", 319, 1)  # odd: the shares of two ranks are not even by themselves
         write_pictures(cls.folder, "t10k", 100, 2)
 
-    def command(self, *flags):
-        return ["--standalone", "--nproc-per-node", 2, MNIST, "--data", self.folder, "--batch-size", 16, *flags]
+    def command(self, *flags, hold=None):
+        trainer = [MNIST, "--data", self.folder, "--batch-size", 16, *flags]
+        return ["--standalone", "--nproc-per-node", 2, *(hold.around(*trainer) if hold else trainer)]
 
     def train(self, *flags):
         job, code = self.run_job(*self.command(*flags))
@@ -75,7 +77,8 @@ class Features(Case):
         whole, killed = self.folder / f"{name}.whole.pt", self.folder / f"{name}.killed.pt"
         self.train(*flags, "--save-model", whole)
         job = self.start("run", "--max-restarts", 1, "--log-level", "debug",
-                         *self.command(*flags, "--checkpoint-dir", self.folder / name, "--save-model", killed))
+                         *self.command(*flags, "--checkpoint-dir", self.folder / name, "--save-model", killed,
+                                       hold=Hold(self, 1, step)))
         pid = int(job.wait_line(r"rank 1 \(local rank 1\) is pid (\d+)").group(1))
         job.wait_line(rf"rank 1 \(local rank 1\) says STEP={step}$")
         os.kill(pid, signal.SIGKILL)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import harness
 from harness import ROOT, Case
+from hold import Hold
 
 MNIST = ROOT / "examples/mnist/mnist"
 EPOCHS = 30
@@ -48,8 +49,9 @@ class Mnist(Case):
         return [MNIST, "--data", self.folder, "--checkpoint-dir", self.folder / name, "--save-model",
                 self.folder / f"{name}.pt", *TRAINING]
 
-    def one_node(self, name, *options):
-        return self.start("run", "--standalone", "--nproc-per-node", 2, *options, *self.trainer(name))
+    def one_node(self, name, *options, hold=None):
+        command = self.trainer(name)
+        return self.start("run", "--standalone", "--nproc-per-node", 2, *options, *(hold.around(*command) if hold else command))
 
     def model(self, name):
         return (self.folder / f"{name}.pt").read_bytes()
@@ -67,9 +69,10 @@ class Mnist(Case):
 class OneNode(Mnist):
     def kill_worker(self, rank, step):
         name = f"killed{rank}"
-        job = self.one_node(name, "--max-restarts", 1, "--log-level", "debug")
+        job = self.one_node(name, "--max-restarts", 1, "--log-level", "debug", hold=Hold(self, 1, step))
         pid = int(job.wait_line(rf"rank {rank} \(local rank {rank}\) is pid (\d+)").group(1))
         job.wait_line(rf"rank {rank} \(local rank {rank}\) says STEP={step}$")
+        self.assertNotRegex(job.text("err"), rf"says STEP={step + 1}\b")
         os.kill(pid, signal.SIGKILL)
         self.assertEqual(job.wait(), 0, job.text())
         self.assertRegex(job.text("err"), rf"rank {rank} .* failed: signal 9 \(SIGKILL\); restart 1 of 1")
@@ -99,9 +102,9 @@ class OneNode(Mnist):
         job = self.start("run", "--standalone", "--nproc-per-node", 2, *training, "--save-model", whole)
         self.assertEqual(job.wait(), 0, job.text())
         job = self.start("run", "--standalone", "--nproc-per-node", 2, "--max-restarts", 1, "--log-level", "debug",
-                         *training, "--save-model", killed, "--checkpoint-dir", self.folder / "saved")
+                         *Hold(self, 1, 20).around(*training, "--save-model", killed, "--checkpoint-dir", self.folder / "saved"))
         pid = int(job.wait_line(r"rank 1 \(local rank 1\) is pid (\d+)").group(1))
-        job.wait_line(r"rank 1 \(local rank 1\) says STEP=\d\d$")
+        job.wait_line(r"rank 1 \(local rank 1\) says STEP=20$")
         os.kill(pid, signal.SIGKILL)
         self.assertEqual(job.wait(), 0, job.text())
         self.assertRegex(job.text("out"), r"going on from .*: epoch 1, step [1-9]")
@@ -114,8 +117,8 @@ class TwoNodes(Mnist):
 
     def node(self, name, job_name, endpoint, prefix=()):
         return self.start("run", "--nnodes", 2, "--nproc-per-node", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", endpoint,
-                          "--rdzv-id", "mnist", "--node-id", name, "--log-level", "debug", *self.trainer(job_name),
-                          prefix=prefix)
+                          "--rdzv-id", "mnist", "--node-id", name, "--log-level", "debug",
+                          *Hold(self, 1, 60).around(*self.trainer(job_name)), prefix=prefix)
 
     def kill_and_restart_agent(self, job_name, endpoint, prefixes=((), ())):
         jobs = [self.node(name, job_name, endpoint, prefix) for name, prefix in zip("ab", prefixes)]
@@ -124,6 +127,7 @@ class TwoNodes(Mnist):
         jobs[1].signal(signal.SIGKILL)
         jobs[1].process.wait(harness.PATIENCE)
         self.assert_nothing_left(jobs[1])
+        self.assertNotIn("says STEP=61", jobs[1].text("err"))
         jobs[1] = self.node("b", job_name, endpoint, prefixes[1])
         jobs[1].wait_line(r"rank 1 \(local rank 0\) is pid")
         jobs[0].wait_line(r"rank 0 \(local rank 0\) is pid", start=position)

@@ -15,8 +15,12 @@ import time
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, "tests/e2e")
+from hold import Hold  # noqa: E402
+
 MNIST = str(Path(sys.argv.pop(1)).resolve())
 TIMEOUT = 120
+ENDLESS = 1_000_000  # epochs: the test ends them
 WORKER_VARIABLES = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "MUSTER_SOCKET"]
 
 
@@ -72,7 +76,7 @@ class Mnist(unittest.TestCase):
             timeout=TIMEOUT,
         )
 
-    def start_ranks(self, ranks, *arguments, sockets=None):
+    def start_ranks(self, ranks, *arguments, sockets=None, hold=None):
         port = free_port()
         workers = []
         for rank in range(ranks):
@@ -88,7 +92,7 @@ class Mnist(unittest.TestCase):
                 variables["MUSTER_SOCKET"] = sockets[rank]
             worker = subprocess.Popen(
                 [MNIST, *map(str, arguments)],
-                env=clean_environment(**variables),
+                env=clean_environment(**variables, **(hold.env if hold else {})),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -129,9 +133,11 @@ class Mnist(unittest.TestCase):
 
         agents = [FakeAgent(self.folder / f"s{rank}") for rank in range(2)]
         again = [*arguments, "--checkpoint-dir", self.folder / "b", "--save-model", resumed]
-        workers = self.start_ranks(2, *again, sockets=[agent.path for agent in agents])
-        agents[0].wait_for("STEP=14")  # in the second epoch, not at a checkpoint
+        hold = Hold(self, 1, 14)  # in the second epoch, not at a checkpoint
+        workers = self.start_ranks(2, *again, sockets=[agent.path for agent in agents], hold=hold)
+        agents[0].wait_for("STEP=14")
         workers[0].send_signal(signal.SIGKILL)
+        hold.let_go()
         _, (_, stderr) = self.finish(workers, [-signal.SIGKILL, 75])
         self.assertEqual(len(stderr.splitlines()), 1, stderr)
         self.assertIn("mnist: rank 1: ", stderr)
@@ -144,7 +150,7 @@ class Mnist(unittest.TestCase):
 
     def test_reports_to_the_agent_and_drains_when_asked(self):
         agents = [FakeAgent(self.folder / f"s{rank}") for rank in range(2)]
-        arguments = ["--data", self.data, "--epochs", 500, "--checkpoint-dir", self.folder / "c"]
+        arguments = ["--data", self.data, "--epochs", ENDLESS, "--checkpoint-dir", self.folder / "c"]
         workers = self.start_ranks(2, *arguments, sockets=[agent.path for agent in agents])
         agents[0].wait_for("READY=1")
         agents[0].wait_for("STEP=1")
@@ -158,7 +164,7 @@ class Mnist(unittest.TestCase):
         for frozen, waiting in [(1, 0), (0, 1)]:  # rank 0 has the store
             agents = [FakeAgent(self.folder / f"{frozen}{rank}") for rank in range(2)]
             folder = self.folder / f"frozen{frozen}"
-            arguments = ["--data", self.data, "--epochs", 500, "--checkpoint-dir", folder, "--batch-size", 1]
+            arguments = ["--data", self.data, "--epochs", ENDLESS, "--checkpoint-dir", folder, "--batch-size", 1]
             workers = self.start_ranks(2, *arguments, sockets=[agent.path for agent in agents])
             agents[waiting].wait_for("STEP=20")
             workers[frozen].send_signal(signal.SIGSTOP)
@@ -178,9 +184,11 @@ class Mnist(unittest.TestCase):
         agents = [FakeAgent(self.folder / f"t{rank}") for rank in range(2)]
         arguments = ["--data", self.data, "--epochs", 3, "--checkpoint-dir", self.folder / "t", "--batch-size", 1,
                      "--save-model", self.folder / "t.pt"]
-        workers = self.start_ranks(2, *arguments, sockets=[agent.path for agent in agents])
+        hold = Hold(self, 1, 40)
+        workers = self.start_ranks(2, *arguments, sockets=[agent.path for agent in agents], hold=hold)
         agents[0].wait_for("STEP=40")
         workers[0].terminate()
+        hold.let_go()
         self.finish(workers, [-signal.SIGTERM, 75])
         outputs = self.finish(self.start_ranks(2, *arguments))
         self.assertRegex(outputs[0][0], r"going on from .*mnist.ckpt: epoch 1, step [1-9]")
