@@ -65,8 +65,9 @@ def by_signal(number):
 
 
 def by_two_signals(job):
-    """The second one counts only a second after the first; many jobs have ended by then."""
+    """The second one counts only a second after the first was heard; many jobs have ended by then."""
     job.signal(signal.SIGTERM)
+    job.wait_line(stopping(signal.SIGTERM))
     try:
         job.process.wait(1.2)
     except subprocess.TimeoutExpired:

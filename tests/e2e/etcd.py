@@ -98,10 +98,12 @@ class Etcd:
 
     def kill_leader(self):
         """Kills the member that the others follow, and waits until they follow another one."""
-        self.kill(self.leader())
-        others = [member for member in self.members if member.process is not None]
+        leader = self.leader()
+        others = [member for member in self.members if member.process is not None and member is not leader]
         with self.changed:
             before = {member.name: len(member.lines) for member in others}
+        self.kill(leader)
+        with self.changed:
             found = self.changed.wait_for(
                 lambda: any("became leader at term" in line for member in others
                             for line in member.lines[before[member.name]:]), harness.PATIENCE)

@@ -66,7 +66,7 @@ class RestartPolicy(Case):
         self.assertIn("restart 1 of 1", job.text("err"))
 
     def test_a_worker_that_goes_on_reporting_does_not_stall(self):
-        job, code = self.run_job("--stall-timeout", 1, *python("""
+        job, code = self.run_job("--stall-timeout", 2, *python("""
 import select
 for step in range(30):
     if select.select([link], [], [], 0.1)[0]:

@@ -136,9 +136,10 @@ class EmbeddedMaster(Status):
             job.wait_line(r"^up \d 1$", count=2)
         self.assertEqual(self.ask("drain", "digits", "--node", "c"),
                          (1, "", "muster: there is no node 'c' in job digits\n"))
+        position = a.position()
         self.assertEqual(self.ask("drain", "digits", "--node", "b")[0], 0)
         self.assertEqual(b.wait(), 0)
-        a.wait_line(r"1 of 2")
+        a.wait_line(r"1 of 2", start=position)
         self.assertEqual(self.status()["why"]["reason"], "waiting_for_nodes")
         self.assertEqual(self.ask("drain", "digits")[0], 0)
         self.assertEqual(a.wait(), 0)
@@ -208,7 +209,7 @@ class LocalJobs(Status):
         for job in (a, b):
             job.wait_line(r"^up 0 1$")
         b.signal(signal.SIGSTOP)
-        told = self.local("--timeout", "0.5")
+        told = self.local("--timeout", "2")
         self.assertEqual(told.returncode, 0, told.stderr)
         self.assertIn(f"your launcher with pid {b.pid} does not answer: is it stopped (Ctrl-Z, SIGSTOP)?", told.stderr)
         self.assertIn("local-a: running", told.stdout)
@@ -321,6 +322,7 @@ class StandingMaster(Status):
         watch.wait_line(rf"^muster: {self.endpoint}: .*; looking for a master for up to 90m$", stream="err")
         told = len(self.answers(watch))
         following = self.start("--listen", self.endpoint, "--state-dir", state, program=MUSTERD)
+        following.wait_line("listens on")
         self.wait_answer(watch, lambda job: job["step"] == 7, since=told)
         self.assertEqual(self.ask("stop", "digits")[0], 0)
         self.assertEqual([a.wait(), b.wait(), watch.wait()], [143, 143, 0])
@@ -346,7 +348,8 @@ class StandingMaster(Status):
         watch.wait_line("the master stops; looking for a master", stream="err")
         told = len(self.answers(watch))
         # It has no memory, and knows the job when the agents have come.
-        self.start("--listen", second, program=MUSTERD)
+        following = self.start("--listen", second, program=MUSTERD)
+        following.wait_line(r"job digits: generation 1 started with 2 nodes")
         back = self.wait_answer(watch, lambda job: job["phase"] == "running", since=told)
         self.assertEqual(back["generation"], 1)
         self.assertEqual(self.ask("stop", "digits")[0], 0)

@@ -80,6 +80,11 @@ class StepLog:
         return self.wait(f"a step of generation {generation}", lambda r: r.event == "step" and r.generation == generation
                          and r.at > after and node in (None, r.node))
 
+    def generation_of(self, nodes):
+        """Waits until all these nodes make steps in one generation, and nobody else; returns its number."""
+        return self.wait(f"a step of {nodes} together", lambda r: r.event == "step" and
+                         self.ranks(r.generation).keys() == set(nodes)).generation
+
     def more_steps(self, count):
         """Waits for so many more steps of the generation that runs; returns its number."""
         with self.changed:
