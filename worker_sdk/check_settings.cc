@@ -12,13 +12,27 @@ namespace {
                          {name});
 }
 
+std::optional<std::string> OfThisProcess(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
 }  // namespace
 
+bool SwitchedOn(const char* name, bool otherwise, const Environment& environment) {
+  const auto value = environment(name);
+  if (!value || value->empty()) return otherwise;
+  if (*value != "0" && *value != "1") Refuse(name, *value, "1 or 0");
+  return *value == "1";
+}
+
+bool SwitchedOn(const char* name, bool otherwise) {
+  return SwitchedOn(name, otherwise, OfThisProcess);
+}
+
 CheckOptions WithEnvironment(CheckOptions options, const Environment& environment) {
-  if (const auto on = environment("MUSTER_CHECK"); on && !on->empty()) {
-    if (*on != "0" && *on != "1") Refuse("MUSTER_CHECK", *on, "1 or 0");
-    options.on(*on == "1");
-  }
+  options.on(SwitchedOn("MUSTER_CHECK", options.on(), environment));
   if (const auto every = environment("MUSTER_CHECK_EVERY"); every && !every->empty()) {
     int64_t steps = 0;
     const char* end = every->data() + every->size();
@@ -35,11 +49,7 @@ CheckOptions WithEnvironment(CheckOptions options, const Environment& environmen
 }
 
 CheckOptions WithEnvironment(CheckOptions options) {
-  return WithEnvironment(options, [](const char* name) -> std::optional<std::string> {
-    const char* value = std::getenv(name);
-    if (value == nullptr) return std::nullopt;
-    return value;
-  });
+  return WithEnvironment(options, OfThisProcess);
 }
 
 std::string EveryText(const CheckOptions& options) {

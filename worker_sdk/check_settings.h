@@ -8,6 +8,11 @@
 
 namespace muster {
 
+// A variable that is 1 or 0; `otherwise` where it is not set, or empty. Throws EnvironmentError for
+// another value.
+bool SwitchedOn(const char* name, bool otherwise, const Environment& environment);
+bool SwitchedOn(const char* name, bool otherwise);
+
 // `options` as the environment has them. Throws EnvironmentError for a value that is none.
 CheckOptions WithEnvironment(CheckOptions options, const Environment& environment);
 CheckOptions WithEnvironment(CheckOptions options);

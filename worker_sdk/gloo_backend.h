@@ -4,7 +4,10 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
+
+#include "worker_sdk/host_memory.h"
 
 namespace c10d {
 class Backend;
@@ -20,11 +23,13 @@ struct GlooAddress {
   std::string host;
 };
 
-// Connects all ranks with each other; blocks until they are. Throws what LibTorch throws.
+// Connects all ranks with each other; blocks until they are. Throws what LibTorch throws. Sums that
+// HostSum takes go over `memory`, if there is any.
 c10::intrusive_ptr<c10d::Backend> MakeGlooBackend(const c10::intrusive_ptr<c10d::Store>& store,
                                                   int rank, int size,
                                                   std::chrono::milliseconds timeout,
-                                                  const GlooAddress& address);
+                                                  const GlooAddress& address,
+                                                  std::shared_ptr<HostMemory> memory);
 
 // What c10d::ProcessGroup::setTimeout() does to a backend of MakeGlooBackend(); LibTorch 2.8 has no
 // such function.

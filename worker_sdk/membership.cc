@@ -106,10 +106,12 @@ std::string SpanText(milliseconds span) {
                                   : std::to_string(span.count()) + " ms";
 }
 
-void Lifeline::Hold(c10::intrusive_ptr<c10d::ProcessGroup> group, OwnSockets sockets) {
+void Lifeline::Hold(c10::intrusive_ptr<c10d::ProcessGroup> group, OwnSockets sockets,
+                    std::shared_ptr<HostMemory> memory) {
   const std::lock_guard lock(mutex_);
   group_ = std::move(group);
   sockets_ = std::move(sockets);
+  memory_ = std::move(memory);
 }
 
 // Gloo's abort() closes its sockets, which wakes the peers; who waits in this process it leaves to
@@ -119,6 +121,7 @@ void Lifeline::Cut() {
   cut_ = true;
   if (!group_) return;
   ShutDown(sockets_);
+  if (memory_) memory_->Leave();
   if (group_->getBackendType() != c10d::ProcessGroup::BackendType::NCCL) return;
   try {
     const QuietLibTorch quiet;
@@ -132,6 +135,7 @@ void Lifeline::Cut() {
 void Lifeline::Close() {
   const std::lock_guard lock(mutex_);
   sockets_.clear();
+  memory_.reset();
   const auto closing = std::exchange(group_, nullptr);
   if (!closing) return;
   try {
@@ -150,7 +154,7 @@ bool Lifeline::cut() const {
 // The lifeline, and not this object, is what the agent's thread holds: it must never be the last
 // owner of what joins that thread.
 void Membership::ObeyAgent(OwnSockets sockets) {
-  lifeline_->Hold(group, std::move(sockets));
+  lifeline_->Hold(group, std::move(sockets), memory);
   agent->on_abort([lifeline = lifeline_, own = identity.generation](int64_t generation) {
     if (generation >= own) lifeline->Cut();
   });

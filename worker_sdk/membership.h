@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "worker_sdk/failure.h"
+#include "worker_sdk/host_memory.h"
 #include "worker_sdk/own_sockets.h"
 
 namespace muster {
@@ -21,9 +22,10 @@ namespace muster {
 // What the agent's word closes from another thread, while the rank waits in a collective.
 class Lifeline {
  public:
-  // `sockets` are Gloo's.
-  void Hold(c10::intrusive_ptr<c10d::ProcessGroup> group, OwnSockets sockets);
-  void LetGo() { Hold(nullptr, {}); }
+  // `sockets` are Gloo's; `memory` may be none.
+  void Hold(c10::intrusive_ptr<c10d::ProcessGroup> group, OwnSockets sockets,
+            std::shared_ptr<HostMemory> memory);
+  void LetGo() { Hold(nullptr, {}, nullptr); }
   void Cut();    // the agent's ABORT
   void Close();  // the rank's own end
   bool cut() const;
@@ -32,6 +34,7 @@ class Lifeline {
   mutable std::mutex mutex_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   OwnSockets sockets_;
+  std::shared_ptr<HostMemory> memory_;
   bool cut_ = false;
 };
 
@@ -86,6 +89,7 @@ class Membership {
   // Set once, by init() or subgroup().
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
+  std::shared_ptr<HostMemory> memory;         // in which it sums; may be none
   std::map<std::vector<int>, int> subgroups;  // how many were made of the same ranks
 
  private:

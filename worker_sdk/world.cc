@@ -14,6 +14,7 @@
 #include "worker_sdk/gloo_backend.h"
 #include "worker_sdk/membership.h"
 #include "worker_sdk/nccl_component.h"
+#include "worker_sdk/share_memory.h"
 #include "worker_sdk/store_address.h"
 
 namespace muster {
@@ -174,12 +175,15 @@ void MakeGroup(Membership& self, const Deadline& deadline) {
     self.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(opened.device));
     group->setBackend(at::kCUDA, Group::BackendType::NCCL, opened.backend);
   }
+  self.memory = ShareMemory(self.store, id.rank, id.world_size,
+                            self.options.shared_memory() && id.nodes == 1);
   const GlooAddress address = ChooseAddress(id, self.options);
   const OwnSockets before = ConnectedSockets();
   try {
-    group->setBackend(at::kCPU, Group::BackendType::GLOO,
-                      MakeGlooBackend(c10::make_intrusive<c10d::PrefixStore>("gloo", self.store),
-                                      id.rank, id.world_size, deadline.left(), address));
+    group->setBackend(
+        at::kCPU, Group::BackendType::GLOO,
+        MakeGlooBackend(c10::make_intrusive<c10d::PrefixStore>("gloo", self.store), id.rank,
+                        id.world_size, deadline.left(), address, self.memory));
   } catch (const std::exception& error) {
     const std::string tried = "rank " + std::to_string(id.rank) + " cannot connect Gloo on " +
                               Text(address) + ": " + FirstLine(MessageOf(error));
@@ -226,6 +230,7 @@ bool World::leader() const { return rank() == 0; }
 const Identity& World::identity() const { return membership_->identity; }
 at::Device World::device() const { return membership_->device; }
 const std::string& World::backend() const { return membership_->backend; }
+bool World::shares_memory() const { return membership_->memory != nullptr; }
 AgentLink& World::agent() const { return *membership_->agent; }
 const c10::intrusive_ptr<c10d::ProcessGroup>& World::process_group() const {
   return membership_->Group();
@@ -276,6 +281,7 @@ World init(const Identity& identity, const InitOptions& options) {
   self->identity = identity;
   self->options = options;
   self->options.check(WithEnvironment(options.check()));
+  self->options.shared_memory(SwitchedOn("MUSTER_SHARED_MEMORY", options.shared_memory()));
   if (self->options.check().on()) RecordPasses();
   self->agent = std::make_shared<AgentLink>();
   for (int rank = 0; rank < identity.world_size; ++rank) self->world_ranks.push_back(rank);

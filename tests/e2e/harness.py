@@ -99,6 +99,7 @@ class Job:
         self.process = subprocess.Popen([*map(str, prefix), str(program), *map(str, args)], env=environment, stdin=stdin,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
         self.lines = []  # (stream, line), in the order of arrival
+        self.open = 2  # streams that may bring more
         self.changed = threading.Condition()
         self.readers = [threading.Thread(target=self._read, args=item, daemon=True)
                         for item in (("out", self.process.stdout), ("err", self.process.stderr))]
@@ -112,6 +113,7 @@ class Job:
                 self.changed.notify_all()
         with self.changed:
             self.lines.append((stream, None))
+            self.open -= 1
             self.changed.notify_all()
 
     @property
@@ -126,14 +128,16 @@ class Job:
         """The `count`-th match of `pattern` in a line from number `start` on; fails when the output ends without it."""
         deadline = time.monotonic() + PATIENCE
         regex = re.compile(pattern)
+        found = []
         with self.changed:
             while True:
-                found = [m for s, line in self.lines[start:] if line is not None and stream in (None, s)
-                         for m in [regex.search(line)] if m]
+                # Each line once: a test that looks at all of them again and again comes too late for what it waits for.
+                found += [match for s, line in self.lines[start:] if line is not None and stream in (None, s)
+                          for match in [regex.search(line)] if match]
                 if len(found) >= count:
                     return found[count - 1]
-                ended = sum(line is None for _, line in self.lines) == 2
-                if ended or not self.changed.wait(deadline - time.monotonic()):
+                start = len(self.lines)
+                if not self.open or not self.changed.wait(deadline - time.monotonic()):
                     raise AssertionError(f"no line {count} x {pattern!r} in the output:\n" + self._text_locked())
 
     def _text_locked(self):

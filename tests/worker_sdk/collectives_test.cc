@@ -28,8 +28,16 @@ bool Same(const at::Tensor& a, const at::Tensor& b) {
          a.to(at::kComplexDouble).equal(b.to(at::kComplexDouble));
 }
 
+// Over shared memory, and over sockets as between nodes.
+bool OnRanksBothWays(int ranks, const std::function<int(int rank)>& body) {
+  const auto with = [&](const char* memory) {
+    return OnRanks(ranks, body, {{"MUSTER_SHARED_MEMORY", memory}});
+  };
+  return with("1") && with("0");
+}
+
 TEST(Collectives, EveryDtypeIsAddedUp) {
-  EXPECT_TRUE(OnRanks(3, [](int rank) {
+  EXPECT_TRUE(OnRanksBothWays(3, [](int rank) {
     const World world = Join();
     for (const at::ScalarType type : kEveryType) {
       const at::Tensor tensor = Of(rank + 1, type);
@@ -83,7 +91,7 @@ TEST(Collectives, EveryDtypeIsCopiedExactly) {
 }
 
 TEST(Collectives, EveryLayoutComesBackInPlace) {
-  EXPECT_TRUE(OnRanks(2, [](int rank) {
+  EXPECT_TRUE(OnRanksBothWays(2, [](int rank) {
     const World world = Join();
     const at::Tensor whole = at::zeros({4, 6});
     const at::Tensor part = whole.slice(1, 0, 6, 2);
@@ -122,7 +130,7 @@ TEST(Collectives, ReduceScatterGivesEachRankItsPartOfTheSum) {
 }
 
 TEST(Collectives, ThatWereStartedEndInTheirOrder) {
-  EXPECT_TRUE(OnRanks(3, [](int rank) {
+  EXPECT_TRUE(OnRanksBothWays(3, [](int rank) {
     const World world = Join();
     const at::Tensor a = at::full({1000}, rank), b = at::full({7}, rank, at::kShort);
     const at::Tensor gathered = at::empty({3, 1}, at::kLong), part = at::empty({1});
@@ -227,7 +235,7 @@ TEST(Collectives, ThatDifferAreNamedOnEveryRankWhenChecked) {
 TEST(Collectives, ATimeoutNamesTheRanksThatDidNotCome) {
   int gave_up[2];
   ASSERT_EQ(pipe(gave_up), 0);
-  EXPECT_TRUE(OnRanks(4, [&](int rank) {
+  EXPECT_TRUE(OnRanksBothWays(4, [&](int rank) {
     const World world = Join(milliseconds(600));
     char byte = 0;
     if (rank == 1 || rank == 3) {  // busy with something else until the others have given up
@@ -253,7 +261,7 @@ TEST(Collectives, ATimeoutNamesTheRanksThatDidNotCome) {
 }
 
 TEST(Collectives, ALostPeerIsNamed) {
-  EXPECT_TRUE(OnRanks(4, [](int rank) {
+  EXPECT_TRUE(OnRanksBothWays(4, [](int rank) {
     const World world = Join();
     world.barrier();
     if (rank == 2) return 0;
@@ -268,7 +276,7 @@ TEST(Collectives, ALostPeerIsNamed) {
 }
 
 TEST(Collectives, AbortTellsTheOthersWhyWhileTheyWait) {
-  EXPECT_TRUE(OnRanks(3, [](int rank) {
+  EXPECT_TRUE(OnRanksBothWays(3, [](int rank) {
     const World world = Join();
     world.barrier();
     if (rank == 1) {

@@ -14,9 +14,12 @@
 namespace muster {
 
 // The group of a test's ranks, which share few cores.
-inline World Join(std::chrono::milliseconds op_timeout = std::chrono::seconds(30)) {
+inline World Join(const InitOptions& options) {
   at::set_num_threads(1);
-  return init(InitOptions().op_timeout(op_timeout));
+  return init(options);
+}
+inline World Join(std::chrono::milliseconds op_timeout = std::chrono::seconds(30)) {
+  return Join(InitOptions().op_timeout(op_timeout));
 }
 
 // Parameters from a formula.
