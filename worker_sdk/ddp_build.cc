@@ -165,8 +165,9 @@ void DDPCore::Impl::BuildReducer() {
   if (options_.comm_hook().run) {
     reducer_->register_comm_hook(AdaptHook(options_.comm_hook(), world_));
     logger_->set_comm_hook(options_.comm_hook().name);
-  } else if (world_.size() == 1) {
+  } else if (world_.size() == 1 && sparse.empty()) {
     // The sum of one is there already; the backend would hand it to a thread of its own and back.
+    // (A sparse one it also brings into order.)
     reducer_->register_comm_hook(
         AdaptHook({"", [](const World&, Bucket&) { return Pending(); }}, world_));
   }

@@ -27,7 +27,7 @@ constexpr timespec kNap = {.tv_sec = 0, .tv_nsec = 10'000'000};
 // Some 50 us: longer than a rank takes for its part of a sum, shorter than it is worth to sleep.
 constexpr int kSpins = 1000;
 
-const std::string kHere = " (shared memory)";
+constexpr char kClosed[] = "the connection was closed (shared memory)";
 
 std::string Who(int rank) { return " (rank " + std::to_string(rank) + ", shared memory)"; }
 
@@ -180,7 +180,7 @@ bool HostMemory::HasCome(int rank, uint32_t meeting) const {
 
 void HostMemory::Meet(steady_clock::time_point deadline) {
   Seat& own = SeatOf(rank_);
-  if (own.left.load() != 0) throw std::runtime_error("the connection was closed" + kHere);
+  if (own.left.load() != 0) throw std::runtime_error(kClosed);
   own.meetings.store(++meetings_);
   if (own.sleepers.load() > 0) WakeAll(own.meetings);
   try {
@@ -209,8 +209,7 @@ void HostMemory::Await(int rank, uint32_t meeting, steady_clock::time_point dead
     for (int other = 0; other < ranks_; ++other) {
       if (!IsGone(other)) continue;
       if (HasCome(rank, meeting)) return;  // in between, and the other went after the meeting
-      throw std::runtime_error(other == rank_ ? "the connection was closed" + kHere
-                                              : "connection closed by peer" + Who(other));
+      throw std::runtime_error(other == rank_ ? kClosed : "connection closed by peer" + Who(other));
     }
     if (steady_clock::now() >= deadline) throw std::runtime_error("timed out waiting" + Who(rank));
   }

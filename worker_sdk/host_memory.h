@@ -40,9 +40,10 @@ class HostMemory {
   std::byte* Part(int rank, int which) const;  // which: 0 or 1
   std::byte* CommonPart() const;
 
-  // Returns when every rank has called it as often as this one. What a rank wrote before is seen by
-  // all after. Throws std::runtime_error, in words that Classify() knows, when a rank that has not
-  // come left or ended, and when it has not come by `deadline`; then this one has left as well.
+  // Only after every rank has opened it. Returns when each has called this as often as this one;
+  // what they wrote before is seen after. Throws std::runtime_error, in words that Classify()
+  // knows, when a rank that has not come left or ended, and when it has not come by `deadline`;
+  // then this one has left as well.
   void Meet(std::chrono::steady_clock::time_point deadline);
 
   // Ends this rank's meetings, and those of whoever waits for it, now and in the future.

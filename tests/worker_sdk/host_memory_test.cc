@@ -122,13 +122,17 @@ TEST(HostMemory, WhoCameAndThenEndedIsNotMissed) {
 // Forks before any thread is started; what the child does must not return.
 TEST(HostMemory, ARankThatIsKilledIsALostPeer) {
   const auto own = HostMemory::Create(2);
+  int opened[2];
+  ASSERT_EQ(pipe(opened), 0);
+  const UniqueFd read_end(opened[0]), write_end(opened[1]);
+  char byte = 0;
   const pid_t child = fork();
   if (child == 0) {
     const auto memory = HostMemory::Open(own->offer(), 1, 2);
-    memory->Meet(Soon());
+    if (write(opened[1], &byte, 1) == 1) memory->Meet(Soon());
     raise(SIGKILL);
-    _exit(1);
   }
+  ASSERT_EQ(read(opened[0], &byte, 1), 1);
   own->Meet(Soon());
   EXPECT_EQ(ErrorOf([&] { own->Meet(Soon()); }),
             "connection closed by peer (rank 1, shared memory)");
