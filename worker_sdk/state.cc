@@ -1,12 +1,12 @@
 #include <ATen/ops/tensor.h>
 #include <muster/state.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 
 #include "worker_sdk/byte_stream.h"
+#include "worker_sdk/name_difference.h"
 #include "worker_sdk/shared_outcome.h"
 #include "worker_sdk/state_bytes.h"
 #include "worker_sdk/state_shared.h"
@@ -16,8 +16,19 @@ namespace {
 
 Time Now() { return Time(std::chrono::steady_clock::now().time_since_epoch()); }
 
-std::string Misfit(const std::string& name, const std::string& what) {
-  return "the checkpoint does not fit this program: " + name + ": " + what;
+std::string Misfit(const std::string& checkpoint, const std::string& why) {
+  return checkpoint + " does not fit this program: " + why;
+}
+
+// Of a payload whose random numbers have been read: each entry's name and bytes.
+std::vector<std::pair<std::string, std::string_view>> SavedEntries(ByteReader* reader) {
+  std::vector<std::pair<std::string, std::string_view>> entries;
+  const uint64_t count = reader->Number();
+  for (uint64_t i = 0; i < count; ++i) {
+    const std::string name(reader->String());
+    entries.emplace_back(name, reader->String());
+  }
+  return entries;
 }
 
 Author AuthorOf(const Identity& self) { return {0, self.generation, Hash64(self.run_id)}; }
@@ -98,25 +109,27 @@ std::string State::serialize(const at::Tensor& random) const {
   return writer.Take();
 }
 
-// The bytes of each entry, checked.
-std::vector<std::string_view> State::parts(std::string_view payload,
+// The bytes of each entry, checked. `checkpoint` is what an error calls it.
+std::vector<std::string_view> State::parts(std::string_view payload, const std::string& checkpoint,
                                            std::string_view* random) const {
   const std::vector<Entry>& entries = shared_->entries;
-  std::vector<std::string_view> parts;
   ByteReader reader(payload);
   *random = reader.String();
-  const uint64_t count = reader.Number();
-  for (size_t i = 0; i < std::max<size_t>(count, entries.size()); ++i) {
-    const std::string saved(i < count ? reader.String() : "nothing");
-    const std::string name = i < entries.size() ? entries[i].name : "nothing";
-    if (saved != name) {
-      throw CheckpointError(Misfit(saved, "the program has " + name + " in its place"));
-    }
-    parts.push_back(reader.String());
+  std::vector<std::string> saved_names;
+  std::vector<std::string_view> parts;
+  for (const auto& [name, bytes] : SavedEntries(&reader)) {
+    saved_names.push_back(name);
+    parts.push_back(bytes);
+  }
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) names.push_back(entry.name);
+  const std::string difference = NameDifference(saved_names, names);
+  if (!difference.empty()) throw CheckpointError(Misfit(checkpoint, difference));
+  for (size_t i = 0; i < entries.size(); ++i) {
     try {
       entries[i].check(parts[i]);
     } catch (const CheckpointError& error) {
-      throw CheckpointError(Misfit(name, error.what()));
+      throw CheckpointError(Misfit(checkpoint, names[i] + ": " + error.what()));
     }
   }
   return parts;
@@ -167,7 +180,7 @@ bool State::rollback() {
   const Remembered state = shared_->keeper.remembered();
   if (!state.payload) return false;
   std::string_view random;
-  restore(parts(*state.payload, &random), random);
+  restore(parts(*state.payload, "the remembered commit", &random), random);
   shared_->keeper.RolledBack();
   shared_->saved.reset();
   return true;
@@ -223,7 +236,7 @@ Loaded State::load(const std::filesystem::path& file) {
   loaded.generation = static_cast<int64_t>(reader.Number());
   Share(self.world, content);
   const auto payload = std::make_shared<const std::string>(std::move(content.text));
-  apply(*payload);
+  apply(*payload, "the checkpoint " + loaded.file.string());
   self.loaded = loaded;
   self.saved.reset();
   if (file == self.options.file()) self.saved = self.commits;
@@ -232,12 +245,12 @@ Loaded State::load(const std::filesystem::path& file) {
 }
 
 // Either every rank applies it or none does.
-void State::apply(std::string_view payload) {
+void State::apply(std::string_view payload, const std::string& checkpoint) {
   const World& world = shared_->world;
   std::string_view random;
   std::vector<std::string_view> all;
   const Report report = Attempt([&] {
-    all = parts(payload, &random);
+    all = parts(payload, checkpoint, &random);
     return Report();
   });
   const at::Tensor own = at::tensor({report.outcome == Outcome::kDone ? 1 : 0}, at::kInt);

@@ -7,8 +7,10 @@
 #include <torch/serialize/archive.h>
 
 #include <sstream>
+#include <vector>
 
 #include "worker_sdk/byte_stream.h"
+#include "worker_sdk/name_difference.h"
 
 namespace muster {
 namespace {
@@ -61,12 +63,20 @@ std::string ModuleBytes(const torch::nn::Module& module) {
 }
 
 void CheckModule(const torch::nn::Module& module, std::string_view bytes) {
+  std::vector<std::string> saved_names;
+  for (ByteReader names(bytes); !names.done();) {
+    saved_names.emplace_back(names.String());
+    names.String();  // what kind of tensor
+    names.String();  // its elements
+  }
+  std::vector<std::string> own_names;
+  ForEachTensor(module,
+                [&](const std::string& name, const at::Tensor&) { own_names.push_back(name); });
+  const std::string difference = NameDifference(saved_names, own_names);
+  if (!difference.empty()) throw CheckpointError(difference);
   ByteReader reader(bytes);
   ForEachTensor(module, [&](const std::string& name, const at::Tensor& tensor) {
-    const std::string saved_name(reader.done() ? "nothing" : reader.String());
-    if (saved_name != name) {
-      throw CheckpointError("the program has " + name + " where the checkpoint has " + saved_name);
-    }
+    reader.String();
     const std::string saved_kind(reader.String());
     if (saved_kind != KindOf(tensor)) {
       throw CheckpointError(name + " is " + KindOf(tensor) + " in the program, " + saved_kind +
@@ -75,10 +85,6 @@ void CheckModule(const torch::nn::Module& module, std::string_view bytes) {
     if (reader.String().size() != tensor.nbytes())
       throw CheckpointError(name + " has a wrong size");
   });
-  if (!reader.done()) {
-    throw CheckpointError("the program lacks " + std::string(reader.String()) +
-                          ", which the checkpoint has");
-  }
 }
 
 void RestoreModule(torch::nn::Module& module, std::string_view bytes) {

@@ -70,7 +70,8 @@ class Features(Case):
         self.assertEqual({file.name for file in folder.iterdir()}, {"mnist.ckpt", "mnist.ckpt.previous", "mnist.ckpt.previous.2"})
         job, code = self.run_job(*self.command("--checkpoint-dir", folder, "--cosine"))
         self.assertEqual(code, 74, job.text())
-        self.assertRegex(job.text("err"), "the checkpoint does not fit this program: .*schedule")
+        self.assertIn(f"the checkpoint {folder / 'mnist.ckpt'} does not fit this program: it lacks schedule, which this program has",
+                      job.text("err"))
 
     def kill(self, name, step, *flags):
         """Trains twice, once with a worker killed after `step`; both must end with one model."""

@@ -124,9 +124,10 @@ class State {
   void add_optimizer(const std::string& name, torch::optim::Optimizer& optimizer);
   void add_bytes(const std::string& name, void* data, size_t size);
   std::string serialize(const at::Tensor& random) const;
-  std::vector<std::string_view> parts(std::string_view payload, std::string_view* random) const;
+  std::vector<std::string_view> parts(std::string_view payload, const std::string& checkpoint,
+                                      std::string_view* random) const;
   void restore(const std::vector<std::string_view>& parts, std::string_view random);
-  void apply(std::string_view payload);
+  void apply(std::string_view payload, const std::string& checkpoint);
   void meet();
 
   const std::unique_ptr<Shared> shared_;
