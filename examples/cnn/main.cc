@@ -17,6 +17,7 @@
 
 #include "examples/cnn/net.h"
 #include "examples/cnn/options.h"
+#include "examples/shared/checkpoints.h"
 #include "examples/shared/program.h"
 #include "examples/shared/samples.h"
 #include "examples/shared/stepper.h"
@@ -56,6 +57,7 @@ class Trainer {
   // saved.
   bool Train() {
     return muster::run(world_, state_, [this] {
+      examples::TellNothingLeft(world_, state_, epoch_, options_.epochs);
       for (; epoch_ < options_.epochs; ++epoch_) {
         TrainEpoch();
         Report();
@@ -179,6 +181,9 @@ class Trainer {
 
 int Run(const muster::Identity& self, const Options& options) {
   // Before joining, so that missing data keeps nobody waiting.
+  if (self.rank == 0) {
+    examples::CheckPlacesToWrite(options.checkpoint_dir, options.save_model);
+  }
   const examples::Split training = examples::ReadSplit(options.data, "train");
   const examples::Split held_out = examples::ReadSplit(options.data, "t10k");
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);

@@ -10,6 +10,7 @@
 
 #include "examples/mnist/features.h"
 #include "examples/mnist/trainer.h"
+#include "examples/shared/checkpoints.h"
 #include "examples/shared/program.h"
 
 namespace {
@@ -18,7 +19,7 @@ using mnist::Options;
 
 int Run(const muster::Identity& self, const Options& options) {
   // Before joining, so that missing data keeps nobody waiting.
-  if (self.rank == 0) mnist::CheckPlacesToWrite(options);
+  if (self.rank == 0) examples::CheckPlacesToWrite(options.checkpoint_dir, options.save_model);
   const examples::Split training = examples::ReadSplit(options.data, "train");
   const examples::Split held_out = examples::ReadSplit(options.data, "t10k");
   // The same bits in each run: one thread, and no algorithm that depends on timing.

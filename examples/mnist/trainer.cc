@@ -5,13 +5,11 @@
 #include <torch/nn/functional/loss.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "examples/mnist/features.h"
+#include "examples/shared/checkpoints.h"
 
 namespace mnist {
 namespace {
@@ -70,12 +68,6 @@ void RequireNoBatchOfOne(size_t pictures, int64_t batch_size) {
   throw examples::UsageError("--batch-size " + std::to_string(batch_size) + " leaves one of " +
                              std::to_string(pictures) +
                              " pictures to the last batch, too few for a batch norm");
-}
-
-void RequireWritable(const std::string& option, const std::filesystem::path& folder) {
-  if (access(folder.c_str(), W_OK | X_OK) == 0) return;
-  throw muster::CheckpointError(option + ": the folder " + folder.string() +
-                                " cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace
@@ -186,6 +178,7 @@ void Trainer::TellResumed() const {
   std::printf("going on from %s: epoch %ld, step %ld\n", loaded.file.c_str(),
               static_cast<long>(epoch_ + 1), static_cast<long>(state_.commits()));
   std::fflush(stdout);
+  examples::TellNothingLeft(world_, state_, epoch_, options_.epochs);
 }
 
 double Trainer::Accuracy() {
@@ -238,24 +231,6 @@ examples::Answers Trainer::Answer() {
   answers.compared = Compared(options_, own_norm, answers.rounding);
   if (options_.drop_last) answers.left_out = answers.samples % static_cast<size_t>(world_.size());
   return answers;
-}
-
-void CheckPlacesToWrite(const Options& options) {
-  if (!options.checkpoint_dir.empty()) {
-    const std::string option = "--checkpoint-dir " + options.checkpoint_dir.string();
-    std::error_code problem;
-    std::filesystem::create_directories(options.checkpoint_dir, problem);
-    if (problem) {
-      throw muster::CheckpointError(option + ": cannot make it: " + problem.message());
-    }
-    RequireWritable(option, options.checkpoint_dir);
-  }
-  if (options.save_model.empty()) return;
-  const std::string option = "--save-model " + options.save_model.string();
-  if (std::filesystem::is_directory(options.save_model)) {
-    throw muster::CheckpointError(option + ": is a folder; give the name of a file");
-  }
-  RequireWritable(option, std::filesystem::absolute(options.save_model).parent_path());
 }
 
 void Trainer::SaveModel() const {

@@ -22,10 +22,6 @@ struct Net : torch::nn::Module {
   torch::nn::BatchNorm1d norm = nullptr;  // between them
 };
 
-// That checkpoints and SaveModel will find a folder which they can write; makes that of the
-// checkpoints. For rank 0, before it trains. Throws muster::CheckpointError.
-void CheckPlacesToWrite(const Options& options);
-
 // One rank's part of the training. All its functions are collective.
 class Trainer {
  public:

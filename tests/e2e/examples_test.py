@@ -95,6 +95,28 @@ class Examples(Case):
         self.assertNotIn("epoch 1/8", job.text("out"))  # there are five steps in it
         self.assertEqual(numbers(self.folder / "whole.pt"), numbers(self.folder / "drained.pt"), "the parameters differ")
 
+    def test_the_cnn_says_when_nothing_is_left_to_do(self):
+        flags = [*self.pictures(), "--warmup", 0, "--checkpoint-dir", self.folder / "run", "--epochs", 1]
+        job, code = self.ranks(2, CNN, *flags)
+        self.assertEqual(code, 0, job.text())
+        self.assertNotIn("nothing left to do", job.text("out"))
+        job, code = self.ranks(2, CNN, *flags)
+        self.assertEqual(code, 0, job.text())
+        line = f"nothing left to do: 1 of 1 epochs are in {self.folder / 'run/cnn.ckpt'}; say more with --epochs\n"
+        self.assertEqual(job.text("out").count(line), 1, job.text())
+        self.assertNotIn("epoch 1/1", job.text("out"))
+
+    def test_the_cnn_looks_at_the_places_where_it_will_write_before_it_trains(self):
+        in_the_way = self.folder / "file"
+        in_the_way.write_text("")
+        pictures = self.pictures()
+        for option, path, problem in (("--checkpoint-dir", in_the_way / "run", "cannot make it: Not a directory"),
+                                      ("--save-model", self.folder / "none" / "model.pt", "none cannot be written: No such file")):
+            job = self.start(*pictures, option, path, program=CNN)
+            self.assertEqual(job.wait(), 74, job.text())
+            self.assert_one_line(job, f"{option} {path}: .*{problem}")
+            self.assertEqual(job.text("out"), "")
+
     def test_a_warm_up_longer_than_the_training_is_wrong_usage(self):
         job = self.start(*self.pictures(), "--epochs", 1, "--warmup", 10, program=CNN)
         self.assertEqual(job.wait(), 2, job.text())

@@ -226,6 +226,19 @@ class Mnist(unittest.TestCase):
             file.write_bytes(file.read_bytes()[:1000])
         self.assert_one_line(self.run_alone(*arguments, 3), 65, "no whole checkpoint", "remove it to start over")
 
+    def test_a_run_that_has_all_its_epochs_says_so_and_answers_again(self):
+        arguments = ["--data", self.data, "--checkpoint-dir", self.folder, "--epochs"]
+        self.assertNotIn("nothing left to do", self.run_alone(*arguments, 2).stdout)
+        for epochs in (2, 1):
+            result = self.run_alone(*arguments, epochs)
+            self.assertEqual(result.returncode, 0, result)
+            self.assertIn(f"\nnothing left to do: {epochs} of {epochs} epochs are in {self.folder / 'mnist.ckpt'}; "
+                          "say more with --epochs\n", result.stdout)
+            self.assertEqual(result.stdout.count(" ok\n"), 3, result.stdout)
+        result = self.run_alone(*arguments, 3)
+        self.assertNotIn("nothing left to do", result.stdout)
+        self.assertIn("epoch 3/3", result.stdout)
+
     def test_what_cannot_be_written_is_one_line(self):
         (self.folder / "file").write_text("in the way")
         # Before the training, whose end nobody would wait for otherwise.
