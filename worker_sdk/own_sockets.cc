@@ -50,7 +50,7 @@ OwnSockets Since(const OwnSockets& before, const OwnSockets& now) {
 
 void ShutDown(const OwnSockets& sockets) {
   for (const auto& [fd, inode] : sockets) {
-    if (InodeOf(fd) == inode) shutdown(fd, SHUT_RDWR);
+    if (InodeOf(fd) == inode) shutdown(fd, SHUT_RD);
   }
 }
 

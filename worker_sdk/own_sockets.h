@@ -14,8 +14,9 @@ using OwnSockets = std::set<std::pair<int, uint64_t>>;
 OwnSockets ConnectedSockets();
 // Those that are in `now` only.
 OwnSockets Since(const OwnSockets& before, const OwnSockets& now);
-// As if the other ends had gone: whoever waits on one of them in this process is told at once. The
-// descriptors stay open.
+// As if the other ends had ended what they send: whoever waits for that in this process is told at
+// once. The descriptors stay open, and what is written goes on its way: Gloo forgets to wake those
+// who wait for a send that was refused.
 void ShutDown(const OwnSockets& sockets);
 
 }  // namespace muster
