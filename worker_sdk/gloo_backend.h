@@ -23,8 +23,8 @@ struct GlooAddress {
   std::string host;
 };
 
-// Connects all ranks with each other; blocks until they are. Throws what LibTorch throws. Sums that
-// HostSum takes go over `memory`, if there is any.
+// Connects all ranks with each other; blocks until they are. Throws what LibTorch throws. What
+// HostCollectives can do goes over `memory`, if there is any.
 c10::intrusive_ptr<c10d::Backend> MakeGlooBackend(const c10::intrusive_ptr<c10d::Store>& store,
                                                   int rank, int size,
                                                   std::chrono::milliseconds timeout,

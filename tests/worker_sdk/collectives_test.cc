@@ -71,7 +71,7 @@ TEST(Collectives, EveryDtypeIsAddedUp) {
 }
 
 TEST(Collectives, EveryDtypeIsCopiedExactly) {
-  EXPECT_TRUE(OnRanks(3, [](int rank) {
+  EXPECT_TRUE(OnRanksBothWays(3, [](int rank) {
     const World world = Join();
     for (const at::ScalarType type : kEveryType) {
       const at::Tensor from_two = Of(rank, type);

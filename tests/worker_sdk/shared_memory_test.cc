@@ -54,22 +54,52 @@ TEST(SharedMemory, ManySumsThatWereStartedTogetherAreKeptApart) {
   }));
 }
 
-TEST(SharedMemory, TensorsThatDifferAreAMismatchOnEveryRank) {
+TEST(SharedMemory, CopiesArriveWhole) {
+  EXPECT_TRUE(OnRanks(3, [](int rank) {
+    const World world = Join();
+    // Of one part, filling one, and of several.
+    for (const int64_t count : {1, 262'128, 262'129, 700'001}) {
+      const auto of = [&](int64_t other) { return at::arange(count, at::kInt) + other; };
+      for (const int root : {0, 2}) {
+        const at::Tensor copy = of(rank);
+        world.broadcast(copy, root);
+        EXPECT_TRUE(copy.equal(of(root))) << count;
+      }
+      const at::Tensor all = world.all_gather(of(rank));
+      for (int64_t other = 0; other < 3; ++other) EXPECT_TRUE(all[other].equal(of(other))) << count;
+    }
+    return 0;
+  }));
+}
+
+TEST(SharedMemory, CollectivesThatDifferAreAMismatchOnEveryRank) {
   EXPECT_TRUE(OnRanks(2, [](int rank) {
     const World world = Join();
-    const auto what = [&](const at::Tensor& tensor) {
+    const auto what = [&](const auto& collective) {
       try {
-        world.all_reduce(tensor);
+        collective();
       } catch (const Mismatch& error) {
         return std::string(error.what());
       }
       return std::string();
     };
-    const std::string start = "the ranks are in different collectives: rank 0 sums ";
-    EXPECT_EQ(what(at::ones({3 + 400'000 * rank})),
-              start + "3 numbers of type Float, rank 1 400003 numbers of type Float");
-    EXPECT_EQ(what(at::ones({3}, rank == 0 ? at::kFloat : at::kInt)),
-              start + "3 numbers of type Float, rank 1 3 numbers of type Int");
+    const std::string start = "the ranks are in different collectives: rank 0 in ";
+    EXPECT_EQ(
+        what([&] { world.all_reduce(at::ones({3 + 400'000 * rank})); }),
+        start + "all_reduce of 12 bytes of Float, rank 1 in all_reduce of 1600012 bytes of Float");
+    EXPECT_EQ(what([&] { world.all_reduce(at::ones({3}, rank == 0 ? at::kFloat : at::kInt)); }),
+              start + "all_reduce of 12 bytes of Float, rank 1 in all_reduce of 12 bytes of Int");
+    EXPECT_EQ(
+        what([&] { world.broadcast(at::ones({3}), rank); }),
+        start + "broadcast from rank 0 of 12 bytes, rank 1 in broadcast from rank 1 of 12 bytes");
+    EXPECT_EQ(what([&] {
+                if (rank == 0) {
+                  world.broadcast(at::ones({3}), 1);
+                } else {
+                  world.all_gather(at::ones({3}));
+                }
+              }),
+              start + "broadcast from rank 1 of 12 bytes, rank 1 in all_gather of 12 bytes");
     const at::Tensor alike = at::ones({3});
     world.all_reduce(alike);
     EXPECT_EQ(alike[2].item<float>(), 2) << "the group is still of use";
