@@ -58,12 +58,15 @@ class Trainer {
   bool Train() {
     return muster::run(world_, state_, [this] {
       examples::TellNothingLeft(world_, state_, epoch_, options_.epochs);
+      const bool is_done = epoch_ >= options_.epochs;
       for (; epoch_ < options_.epochs; ++epoch_) {
         TrainEpoch();
         Report();
         loss_sum_ = 0;
         batches_ = 0;
       }
+      // What was saved at the last step does not know that its epoch is over.
+      if (!is_done && !options_.checkpoint_dir.empty()) state_.save();
     });
   }
 

@@ -96,15 +96,17 @@ class Examples(Case):
         self.assertEqual(numbers(self.folder / "whole.pt"), numbers(self.folder / "drained.pt"), "the parameters differ")
 
     def test_the_cnn_says_when_nothing_is_left_to_do(self):
-        flags = [*self.pictures(), "--warmup", 0, "--checkpoint-dir", self.folder / "run", "--epochs", 1]
-        job, code = self.ranks(2, CNN, *flags)
-        self.assertEqual(code, 0, job.text())
-        self.assertNotIn("nothing left to do", job.text("out"))
-        job, code = self.ranks(2, CNN, *flags)
-        self.assertEqual(code, 0, job.text())
-        line = f"nothing left to do: 1 of 1 epochs are in {self.folder / 'run/cnn.ckpt'}; say more with --epochs\n"
-        self.assertEqual(job.text("out").count(line), 1, job.text())
-        self.assertNotIn("epoch 1/1", job.text("out"))
+        for every in (0, 5):  # there are five steps in the epoch
+            folder = self.folder / f"run{every}"
+            flags = [*self.pictures(), "--warmup", 0, "--epochs", 1, "--checkpoint-dir", folder, "--checkpoint-every", every]
+            job, code = self.ranks(2, CNN, *flags)
+            self.assertEqual(code, 0, job.text())
+            self.assertNotIn("nothing left to do", job.text("out"))
+            job, code = self.ranks(2, CNN, *flags)
+            self.assertEqual(code, 0, job.text())
+            line = f"nothing left to do: 1 of 1 epochs are in {folder / 'cnn.ckpt'}; say more with --epochs\n"
+            self.assertEqual(job.text("out").count(line), 1, job.text())
+            self.assertNotIn("epoch 1/1", job.text("out"))
 
     def test_the_cnn_looks_at_the_places_where_it_will_write_before_it_trains(self):
         in_the_way = self.folder / "file"
