@@ -1,7 +1,6 @@
 #include "worker_sdk/gloo_backend.h"
 
 #include <algorithm>
-
 // The one file that includes it, and with it the declarations in third_party/gloo.
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 

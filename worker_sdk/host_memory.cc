@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -111,6 +112,11 @@ HostMemory::~HostMemory() {
 }
 
 std::unique_ptr<HostMemory> HostMemory::Create(int ranks) {
+  // Beyond this limit the kernel would send SIGXFSZ.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < TotalBytes(ranks)) {
+    throw std::runtime_error("files may not be that large (ulimit -f)");
+  }
   UniqueFd file(memfd_create("muster", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.valid()) throw SystemError("memfd_create");
   // Nobody can cut it and so end with SIGBUS whoever reads on.

@@ -22,7 +22,8 @@ class HostMemory {
  public:
   static constexpr size_t kPartBytes = 1 << 20;
 
-  // For `ranks` on this host, this one being rank 0. Throws std::system_error.
+  // For `ranks` on this host, this one being rank 0. Throws std::runtime_error where the kernel or
+  // a limit of this process refuses.
   static std::unique_ptr<HostMemory> Create(int ranks);
   // The one that rank 0 offers. Throws std::runtime_error if it is not to be had from here: another
   // host, another namespace of processes, another user.

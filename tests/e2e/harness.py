@@ -40,14 +40,15 @@ def environment_of(pid):
     """What a process was started with, as bytes; OSError once it has ended, empty for threads of the kernel.
 
     While a process executes another program, as a warden does with its last will, the kernel shows it without any for a
-    moment: then it is looked at again."""
+    moment: then it is looked at again. A process that sleeps or is stopped is past that."""
     while True:
         environment = Path("/proc", str(pid), "environ").read_bytes()
         if environment:
             return environment
         fields = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()  # from the third one on, the state
         begin, end = fields[47:49]
-        if fields[0] in "ZX" or int(fields[6]) & (EXITING | KERNEL_THREAD) or begin == end != "0":
+        has_none = begin == end != "0" and fields[0] in "ST"
+        if fields[0] in "ZX" or int(fields[6]) & (EXITING | KERNEL_THREAD) or has_none:
             return environment
 
 

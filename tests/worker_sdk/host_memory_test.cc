@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,6 +138,16 @@ TEST(HostMemory, ARankThatIsKilledIsALostPeer) {
   EXPECT_EQ(ErrorOf([&] { own->Meet(Soon()); }),
             "connection closed by peer (rank 1, shared memory)");
   waitpid(child, nullptr, 0);
+}
+
+TEST(HostMemory, ALimitOfFilesIsAnErrorAndNoSignal) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{1 << 20, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string error = ErrorOf([] { HostMemory::Create(2); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(error, "files may not be that large (ulimit -f)");
 }
 
 TEST(HostMemory, WhatIsNotTheOffersIsRefused) {

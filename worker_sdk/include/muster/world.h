@@ -35,9 +35,10 @@ struct InitOptions {
   // named (MUSTER_LOCAL_ADDR), else GLOO_SOCKET_IFNAME, else loopback if MASTER_ADDR is on it, else
   // what the host name resolves to.
   TORCH_ARG(std::string, interface) = "";
-  // Ranks of a job on one node sum tensors on the CPU over memory that they share, and not over
-  // sockets: several times as fast, and added in the order of the ranks. Not where one of them says
-  // no, or where they do not see each other's processes. MUSTER_SHARED_MEMORY=0 or 1 overrides it.
+  // Where all ranks are on one node, tensors on the CPU are summed, broadcast and gathered over
+  // memory that the ranks share, and not over sockets: several times as fast, and added in the
+  // order of the ranks. Not where one of them says no, or where they do not see each other's
+  // processes. MUSTER_SHARED_MEMORY=0 or 1 in the environment overrides it.
   TORCH_ARG(bool, shared_memory) = true;
   TORCH_ARG(CheckOptions, check);  // of what the ranks do, while they train
 };
