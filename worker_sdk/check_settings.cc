@@ -1,7 +1,8 @@
 #include "worker_sdk/check_settings.h"
 
 #include <charconv>
-#include <cstdlib>
+
+#include "worker_sdk/process_variable.h"
 
 namespace muster {
 namespace {
@@ -10,12 +11,6 @@ namespace {
   throw EnvironmentError(std::string(name) + "='" + value + "' in the environment is not " +
                              needed + ": correct it, or unset it",
                          {name});
-}
-
-std::optional<std::string> OfThisProcess(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr) return std::nullopt;
-  return value;
 }
 
 }  // namespace
@@ -28,7 +23,7 @@ bool SwitchedOn(const char* name, bool otherwise, const Environment& environment
 }
 
 bool SwitchedOn(const char* name, bool otherwise) {
-  return SwitchedOn(name, otherwise, OfThisProcess);
+  return SwitchedOn(name, otherwise, ProcessVariable);
 }
 
 CheckOptions WithEnvironment(CheckOptions options, const Environment& environment) {
@@ -49,7 +44,7 @@ CheckOptions WithEnvironment(CheckOptions options, const Environment& environmen
 }
 
 CheckOptions WithEnvironment(CheckOptions options) {
-  return WithEnvironment(options, OfThisProcess);
+  return WithEnvironment(options, ProcessVariable);
 }
 
 std::string EveryText(const CheckOptions& options) {

@@ -60,7 +60,7 @@ std::byte* BytesOf(const at::Tensor& tensor) {
 class HostCollectives::Shop {
  public:
   explicit Shop(std::shared_ptr<HostMemory> memory) : memory_(std::move(memory)) {}
-  void Add(c10::intrusive_ptr<Job> job);
+  HostCollectives::Work Start(c10::intrusive_ptr<Job> job);
   void Work();  // in the thread, until End()
   void Close() { memory_->Leave(); }
   void End();
@@ -145,38 +145,33 @@ bool HostCollectives::Sums(const at::Tensor& tensor) {
 }
 
 HostCollectives::Work HostCollectives::AllReduce(const at::Tensor& tensor, Span timeout) {
-  auto job = c10::make_intrusive<Job>(
+  return shop_->Start(c10::make_intrusive<Job>(
       c10d::OpType::ALLREDUCE, std::vector{tensor}, timeout,
-      [tensor](Shop& shop, Deadline deadline) { shop.Sum(tensor, deadline); });
-  shop_->Add(job);
-  return job;
+      [tensor](Shop& shop, Deadline deadline) { shop.Sum(tensor, deadline); }));
 }
 
 HostCollectives::Work HostCollectives::Broadcast(const at::Tensor& tensor, int root, Span timeout) {
-  auto job = c10::make_intrusive<Job>(
+  return shop_->Start(c10::make_intrusive<Job>(
       c10d::OpType::BROADCAST, std::vector{tensor}, timeout,
-      [tensor, root](Shop& shop, Deadline deadline) { shop.Copy(tensor, root, deadline); });
-  shop_->Add(job);
-  return job;
+      [tensor, root](Shop& shop, Deadline deadline) { shop.Copy(tensor, root, deadline); }));
 }
 
 HostCollectives::Work HostCollectives::AllGather(const std::vector<at::Tensor>& outputs,
                                                  const at::Tensor& input, Span timeout) {
-  auto job = c10::make_intrusive<Job>(
+  return shop_->Start(c10::make_intrusive<Job>(
       c10d::OpType::ALLGATHER, outputs, timeout,
-      [outputs, input](Shop& shop, Deadline deadline) { shop.Gather(outputs, input, deadline); });
-  shop_->Add(job);
-  return job;
+      [outputs, input](Shop& shop, Deadline deadline) { shop.Gather(outputs, input, deadline); }));
 }
 
 void HostCollectives::Close() { shop_->Close(); }
 
-void HostCollectives::Shop::Add(c10::intrusive_ptr<Job> job) {
+HostCollectives::Work HostCollectives::Shop::Start(c10::intrusive_ptr<Job> job) {
   {
     const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
+    jobs_.push_back(job);
   }
   changed_.notify_all();
+  return job;
 }
 
 void HostCollectives::Shop::End() {

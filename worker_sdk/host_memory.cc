@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <system_error>
@@ -20,7 +21,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr size_t kTokenBytes = 32;
 constexpr size_t kFirstPage = 4096;  // the token, then the seats
 constexpr size_t kSeatBytes = 64;
 // A rank that ended without a word is found this much later at most.
@@ -43,15 +43,9 @@ size_t TotalBytes(int ranks) {
   return SeatsBytes(ranks) + (2 * static_cast<size_t>(ranks) + 1) * HostMemory::kPartBytes;
 }
 
-std::string NewToken() {
-  unsigned char bytes[kTokenBytes / 2];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw SystemError("getrandom");
-  std::string token;
-  for (const unsigned char byte : bytes) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", byte);
-    token += digits;
-  }
+uint64_t NewToken() {
+  uint64_t token = 0;
+  if (getrandom(&token, sizeof token, 0) != sizeof token) throw SystemError("getrandom");
   return token;
 }
 
@@ -124,19 +118,19 @@ std::unique_ptr<HostMemory> HostMemory::Create(int ranks) {
       fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw SystemError("memory for all ranks");
   }
-  const std::string token = NewToken();
+  const uint64_t token = NewToken();
   const std::string offer =
-      std::to_string(getpid()) + " " + std::to_string(file.get()) + " " + token;
+      std::to_string(getpid()) + " " + std::to_string(file.get()) + " " + std::to_string(token);
   std::unique_ptr<HostMemory> memory(new HostMemory(std::move(file), offer, 0, ranks));
-  std::memcpy(memory->memory_, token.data(), kTokenBytes);
+  std::memcpy(memory->memory_, &token, sizeof token);
   memory->SitDown();
   return memory;
 }
 
 std::unique_ptr<HostMemory> HostMemory::Open(const std::string& offer, int rank, int ranks) {
   int pid = 0, number = 0;
-  char token[kTokenBytes + 1] = {};
-  if (std::sscanf(offer.c_str(), "%d %d %32s", &pid, &number, token) != 3) {
+  uint64_t token = 0;
+  if (std::sscanf(offer.c_str(), "%d %d %" SCNu64, &pid, &number, &token) != 3) {
     throw std::runtime_error("no memory is offered");
   }
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(number);
@@ -148,7 +142,7 @@ std::unique_ptr<HostMemory> HostMemory::Open(const std::string& offer, int rank,
     throw std::runtime_error(path + " is something else");
   }
   std::unique_ptr<HostMemory> memory(new HostMemory(std::move(file), offer, rank, ranks));
-  if (std::memcmp(memory->memory_, token, kTokenBytes) != 0) {
+  if (std::memcmp(memory->memory_, &token, sizeof token) != 0) {
     throw std::runtime_error(path + " is something else");
   }
   memory->SitDown();

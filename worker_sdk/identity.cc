@@ -2,7 +2,8 @@
 
 #include <array>
 #include <charconv>
-#include <cstdlib>
+
+#include "worker_sdk/process_variable.h"
 
 namespace muster {
 namespace {
@@ -90,12 +91,6 @@ Identity identity_from(const Environment& environment) {
   return self;
 }
 
-Identity identity() {
-  return identity_from([](const char* name) -> std::optional<std::string> {
-    const char* value = std::getenv(name);
-    if (value == nullptr) return std::nullopt;
-    return value;
-  });
-}
+Identity identity() { return identity_from(ProcessVariable); }
 
 }  // namespace muster

@@ -6,6 +6,8 @@
 #include <future>
 #include <thread>
 
+#include "worker_sdk/store_text.h"
+
 namespace muster {
 namespace {
 
@@ -24,16 +26,13 @@ class QuietLibTorch {
   int before_;
 };
 
-std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
-
 // Set by a rank that waits in no collective any more, and by one that needs the store no more.
 std::string GoneKey(int rank) { return "gone/" + std::to_string(rank); }
 std::string DoneKey(int rank) { return "done/" + std::to_string(rank); }
 
 std::optional<FailureNote> NoteIn(c10d::Store& store) {
   if (!store.check({"failure"})) return std::nullopt;
-  const auto bytes = store.get("failure");
-  return DecodeNote(std::string(bytes.begin(), bytes.end()));
+  return DecodeNote(FromStore(store.get("failure")));
 }
 
 // Those who do not sign out within `patience`.
@@ -69,10 +68,10 @@ Findings LookAroundQuickly(const c10::intrusive_ptr<c10d::Store>& store, int ran
     try {
       const QuietLibTorch quiet;
       store->setTimeout(kEach);
-      store->set(GoneKey(rank), Bytes("aborted"));
+      store->set(GoneKey(rank), ToStore("aborted"));
       findings.note = NoteIn(*store);
       findings.silent = Silent(*store, ranks, kEach);
-      store->set(DoneKey(rank), Bytes("done"));
+      store->set(DoneKey(rank), ToStore("done"));
     } catch (const std::exception&) {
       // It went with its host.
     }
@@ -223,7 +222,7 @@ std::vector<int> Membership::SignOutAndFindSilent(const std::string& what,
   try {
     const QuietLibTorch quiet;
     store->setTimeout(patience.store);
-    store->set(GoneKey(identity.rank), Bytes(what));
+    store->set(GoneKey(identity.rank), ToStore(what));
     CloseGroup();
     if (Cause()) return silent;
     silent = Silent(*store, identity.world_size, patience.sign_out);
@@ -239,7 +238,7 @@ void Membership::NeedStoreNoMore(const std::vector<int>& silent, const Patience&
   try {
     const QuietLibTorch quiet;
     store->setTimeout(patience.store);
-    store->set(DoneKey(identity.rank), Bytes("done"));
+    store->set(DoneKey(identity.rank), ToStore("done"));
     if (WorldRank() != 0) return;
     std::vector<std::string> keys;
     for (int rank = 0; rank < identity.world_size; ++rank) {
@@ -267,8 +266,8 @@ void Membership::Leave(const FailureNote& note) {
   try {
     const QuietLibTorch quiet;
     store->setTimeout(patience.store);
-    store->compareSet("failure", std::vector<uint8_t>(), Bytes(Encode(note)));
-    store->set(GoneKey(identity.rank), Bytes(note.what));
+    store->compareSet("failure", {}, ToStore(Encode(note)));
+    store->set(GoneKey(identity.rank), ToStore(note.what));
   } catch (const std::exception&) {
     // Then the others learn only that this rank is gone.
   }

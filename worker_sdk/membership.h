@@ -89,7 +89,7 @@ class Membership {
   // Set once, by init() or subgroup().
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
-  std::shared_ptr<HostMemory> memory;         // in which it sums; may be none
+  std::shared_ptr<HostMemory> memory;         // that its ranks share; may be none
   std::map<std::vector<int>, int> subgroups;  // how many were made of the same ranks
 
  private:

@@ -2,21 +2,13 @@
 
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <vector>
+
+#include "worker_sdk/store_text.h"
 
 namespace muster {
 namespace {
 
 constexpr char kYes[] = "yes", kNo[] = "no";
-
-void Set(c10d::Store& store, const std::string& key, const std::string& text) {
-  store.set(key, std::vector<uint8_t>(text.begin(), text.end()));
-}
-
-std::string Get(c10d::Store& store, const std::string& key) {
-  const std::vector<uint8_t> bytes = store.get(key);
-  return {bytes.begin(), bytes.end()};
-}
 
 std::shared_ptr<HostMemory> Try(const std::string& offer, int rank, int ranks) {
   try {
@@ -36,18 +28,18 @@ std::shared_ptr<HostMemory> ShareMemory(const c10::intrusive_ptr<c10d::Store>& o
   const auto answer = [](int of) { return "answer/" + std::to_string(of); };
   if (rank == 0) {
     if (wanted) memory = Try("", rank, ranks);
-    Set(store, "offer", memory ? memory->offer() : kNo);
+    store.set("offer", ToStore(memory ? memory->offer() : kNo));
     if (!memory) return nullptr;
     bool all = true;
-    for (int other = 1; other < ranks; ++other) all &= Get(store, answer(other)) == kYes;
-    Set(store, "verdict", all ? kYes : kNo);
+    for (int other = 1; other < ranks; ++other) all &= FromStore(store.get(answer(other))) == kYes;
+    store.set("verdict", ToStore(all ? kYes : kNo));
     return all ? memory : nullptr;
   }
-  const std::string offer = Get(store, "offer");
+  const std::string offer = FromStore(store.get("offer"));
   if (offer == kNo) return nullptr;
   if (wanted) memory = Try(offer, rank, ranks);
-  Set(store, answer(rank), memory ? kYes : kNo);
-  return Get(store, "verdict") == kYes ? memory : nullptr;
+  store.set(answer(rank), ToStore(memory ? kYes : kNo));
+  return FromStore(store.get("verdict")) == kYes ? memory : nullptr;
 }
 
 }  // namespace muster

@@ -16,6 +16,7 @@
 #include "worker_sdk/nccl_component.h"
 #include "worker_sdk/share_memory.h"
 #include "worker_sdk/store_address.h"
+#include "worker_sdk/store_text.h"
 
 namespace muster {
 namespace {
@@ -91,9 +92,7 @@ void CallTheRoll(const Membership& group, c10d::Store& store, const Deadline& de
   const Identity& self = group.identity;
   const auto key = [](int rank) { return "present/" + std::to_string(rank); };
   const std::string own = std::to_string(self.world_size) + CheckText(group.options.check());
-  const auto first = store.compareSet("world_size", std::vector<uint8_t>(),
-                                      std::vector<uint8_t>(own.begin(), own.end()));
-  const std::string agreed(first.begin(), first.end());
+  const std::string agreed = FromStore(store.compareSet("world_size", {}, ToStore(own)));
   if (agreed != own) {
     throw Mismatch("rank " + std::to_string(self.rank) + " has WORLD_SIZE=" + own +
                    ", another worker at " + Endpoint(self) + " has " + agreed);
